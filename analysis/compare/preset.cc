@@ -83,7 +83,8 @@ void set_links(const JsonView& view, NcclSystem& system) {
       throw row.error("a GPU's row has another number of GPUs").expected(std::to_string(gpus));
     }
   });
-  if (system.nvlinks.count.size() != static_cast<std::size_t>(gpus * gpus)) {
+  if (system.nvlinks.count.size() !=
+      static_cast<std::size_t>(gpus) * static_cast<std::size_t>(gpus)) {
     throw view.error("another number of rows").expected(std::to_string(gpus) + ", one a GPU");
   }
   for (std::int32_t a = 0; a < gpus; ++a) {

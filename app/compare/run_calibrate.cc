@@ -137,7 +137,8 @@ CommandBody define_calibrate(CLI::App& app) {
     }
     print_warnings(left_out);
     if (rows.empty() && !flags->tables.empty()) {
-      throw Error(fmt::format("no table's id has '{}'", printable(fmt::format("{}", fmt::join(flags->tables, "', '")))))
+      throw Error(fmt::format("no table's id has '{}'",
+                              printable(fmt::format("{}", fmt::join(flags->tables, "', '")))))
           .field("--table")
           .hint("such ids are " + ids_of(logs));
     }

@@ -34,7 +34,8 @@ class Search {
 
   bool over() const { return std::ssize(best_) >= most_ || steps_ > kMostSteps; }
   std::int32_t& free(std::int32_t a, std::int32_t b) {
-    return free_.count[static_cast<std::size_t>(a * free_.gpus + b)];
+    return free_.count[static_cast<std::size_t>(a) * static_cast<std::size_t>(free_.gpus) +
+                       static_cast<std::size_t>(b)];
   }
 
   void begin_ring() {
