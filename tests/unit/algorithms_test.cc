@@ -218,8 +218,8 @@ TEST(Nvls, OneServer) {
   EXPECT_EQ(s.bytes(s.slots[0], 0).count(), (s.data_bytes(s.slots[0], 0).count() * 100 + 84) / 85);
 }
 
-// Its switches reach 74 % of the links, on 24 channels: 8 heads of them have pieces of 64 KiB from 96
-// MiB on.
+// Its switches reach 74 % of the links, on 24 channels: 8 heads of them have pieces of 64 KiB from
+// 96 MiB on.
 TEST(Nvls, OnBlackwell) {
   CollectiveRequest request = asks(CommType::kAllReduce, 96 * kMi);
   request.arch = GpuArch::kBlackwell;
