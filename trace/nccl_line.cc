@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/csv_fields.h"
 #include "base/text.h"
+#include "trace/log_line.h"
 #include "trace/nccl_table_op.h"
 
 namespace lockstep {
@@ -169,6 +171,54 @@ void NcclLinePrefix::drop(std::string_view& line) {
     rest.remove_prefix(std::min(rest.find_first_of(" \t", word), rest.size()));
   }
   line = rest.empty() ? rest : rest.substr(1);
+}
+
+std::size_t skip_glued_number(std::string_view line, std::size_t info,
+                              const std::vector<std::string>& hosts) {
+  if (info == std::string_view::npos || info == 0 || !is_digit(line[info])) {
+    return info;
+  }
+  const std::string_view word = line.substr(info, line.find(':', info) - info);
+  if (std::ranges::find(hosts, word) != hosts.end()) {
+    return info;
+  }
+  for (const std::string& host : hosts) {
+    if (!host.empty() && word.ends_with(host) &&
+        to_int(word.substr(0, word.size() - host.size()))) {
+      return info + word.size() - host.size();
+    }
+  }
+  return info;
+}
+
+void drop_timestamp(std::vector<std::string_view>& words) {
+  const std::size_t count = words.size();
+  if (count > 2 && words[count - 1].size() == 8 && words[count - 1].find(':') == 2 &&
+      words[count - 2].size() == 10 && words[count - 2].find('-') == 4) {
+    words.resize(count - 2);
+  }
+}
+
+bool is_of_nccl_tests(std::string_view head) {
+  constexpr std::size_t kMostLines = 4000;
+  if (head.find("Collective test starting") != std::string_view::npos ||
+      head.find("# nThread ") != std::string_view::npos ||
+      head.find("# Using devices") != std::string_view::npos) {
+    return true;
+  }
+  std::string_view line;
+  for (std::size_t lines = 0; lines < kMostLines && next_line(head, line); ++lines) {
+    drop_tags(line);
+    const auto words = split_blanks(line.substr(0, 400));
+    if (!nccl_header_columns(words).empty()) {
+      return true;
+    }
+    if (words.size() >= 8 && to_int(words[0]) && to_int(words[1]) &&
+        nccl_element_bytes(words[2]) > 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace lockstep

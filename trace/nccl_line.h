@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,17 @@ struct NcclLayout {
                        const std::vector<std::string_view>& words, std::string_view line) const;
 };
 NcclLayout nccl_layout(const std::vector<std::string_view>& words, std::string_view line);
+
+/// Where NCCL's log begins, if a row's last number stands right before the name of one of the hosts
+/// in the word at `info`, which find_nccl_info() took for one: "9node-a:100:200".
+std::size_t skip_glued_number(std::string_view line, std::size_t info,
+                              const std::vector<std::string>& hosts);
+
+/// Drops "2026-01-02 10:11:12" from the end of a row, where a column has it.
+void drop_timestamp(std::vector<std::string_view>& words);
+
+/// Whether a text's beginning is output of nccl-tests: its comments, a header or a row of a table.
+bool is_of_nccl_tests(std::string_view head);
 
 /// Drops tags that drop_tags does not know ("May 12 10:11:12 node1 nccl[9]: ", "node1 | "): as many
 /// words as stand before the marks of nccl-tests' own comments, from the first of these on.

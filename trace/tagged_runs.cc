@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/csv_fields.h"
 #include "trace/log_line.h"
@@ -57,6 +60,24 @@ std::vector<TaggedRun> runs_by_tag(std::string_view text) {
     }
   }
   return runs;
+}
+
+void append_tables(PhysicalLog&& run, std::string_view tag, PhysicalLog& log, TextTable& names) {
+  tag = tag.substr(0, tag.find_last_not_of(": \t") + 1);
+  const auto first = static_cast<std::int32_t>(log.settings.size());
+  for (CommSetting& setting : run.settings) {
+    setting.id += fmt::format("#{}", tag);
+    log.settings.push_back(std::move(setting));
+  }
+  for (CommRow& row : run.comms) {
+    row.setting += first;
+    row.name = names.index(run.names[static_cast<std::size_t>(row.name)]);
+    log.comms.push_back(row);
+  }
+  for (const Warnings::Entry& entry : run.warnings.entries()) {
+    log.warnings.add(entry.text, entry.count);
+  }
+  log.facts.insert(run.facts.begin(), run.facts.end());
 }
 
 }  // namespace lockstep

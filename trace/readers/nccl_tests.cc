@@ -19,7 +19,6 @@
 #include "trace/nccl_info.h"
 #include "trace/nccl_line.h"
 #include "trace/nccl_table.h"
-#include "trace/nccl_table_op.h"
 #include "trace/rate_unit.h"
 #include "trace/tagged_runs.h"
 #include "trace/wrapped_size.h"
@@ -39,7 +38,7 @@ class Reader {
     while (next_line(line)) {
       drop_tags(line);
       prefix_.drop(line);
-      const std::size_t info = skip_glued_number(line, find_nccl_info(line));
+      const std::size_t info = skip_glued_number(line, find_nccl_info(line), current_.hosts);
       if (info != std::string_view::npos) {
         take_nccl_info(line.substr(info), current_);
         line = line.substr(0, info);
@@ -75,36 +74,6 @@ class Reader {
     rest_.remove_prefix(unended_ ? rest_.size() : end + 1);
     ++number_;
     return true;
-  }
-
-  /// Where a known host's name begins, if a row's last number stands right before it.
-  std::size_t skip_glued_number(std::string_view line, std::size_t info) const {
-    if (info == std::string_view::npos || info == 0 || !is_digit(line[info])) {
-      return info;
-    }
-    const std::string_view word = line.substr(info, line.find(':', info) - info);
-    for (const std::string& host : current_.hosts) {
-      if (word == host) {
-        return info;
-      }
-    }
-    for (const std::string& host : current_.hosts) {
-      if (!host.empty() && word.ends_with(host) &&
-          to_int(word.substr(0, word.size() - host.size()))) {
-        return info + word.size() - host.size();
-      }
-    }
-    return info;
-  }
-
-  /// Drops "2026-01-02 10:11:12" from the end of a row, where a column has it.
-  void drop_timestamp() {
-    const std::size_t count = words_.size();
-    if (layout_.timestamps && count > 2 && words_[count - 1].size() == 8 &&
-        words_[count - 1].find(':') == 2 && words_[count - 2].size() == 10 &&
-        words_[count - 2].find('-') == 4) {
-      words_.resize(count - 2);
-    }
   }
 
   /// Whether the line is the command of a program of nccl-tests, which begins a run.
@@ -327,7 +296,9 @@ class Reader {
   }
 
   bool take_row(std::string_view line, bool cut) {
-    drop_timestamp();
+    if (layout_.timestamps) {
+      drop_timestamp(words_);
+    }
     if (pending_ && take_rest(cut)) {
       return true;
     }
@@ -595,53 +566,7 @@ void Reader::finish() {
   }
 }
 
-bool sniff(std::string_view head, std::string_view) {
-  if (head.find("Collective test starting") != std::string_view::npos ||
-      head.find("# nThread ") != std::string_view::npos ||
-      head.find("# Using devices") != std::string_view::npos) {
-    return true;
-  }
-  std::size_t lines = 0;
-  while (!head.empty() && lines < 4000) {
-    const std::size_t end = head.find('\n');
-    std::string_view line = head.substr(0, end);
-    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
-    ++lines;
-    drop_tags(line);
-    const auto words = split_blanks(line.substr(0, 400));
-    if (!nccl_header_columns(words).empty()) {
-      return true;
-    }
-    if (words.size() >= 8 && to_int(words[0]) && to_int(words[1]) &&
-        nccl_element_bytes(words[2]) > 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/// The tables of one of several runs, as those of a log of its own.
-void append_run(const TaggedRun& run, PhysicalLog& log, TextTable& names) {
-  PhysicalLog part;
-  part.file = log.file;
-  Reader(run.text, part).run();
-  const std::string_view tag =
-      std::string_view(run.tag).substr(0, run.tag.find_last_not_of(": \t") + 1);
-  const auto first = static_cast<std::int32_t>(log.settings.size());
-  for (CommSetting& setting : part.settings) {
-    setting.id += fmt::format("#{}", tag);
-    log.settings.push_back(std::move(setting));
-  }
-  for (CommRow& row : part.comms) {
-    row.setting += first;
-    row.name = names.index(part.names[static_cast<std::size_t>(row.name)]);
-    log.comms.push_back(row);
-  }
-  for (const Warnings::Entry& entry : part.warnings.entries()) {
-    log.warnings.add(entry.text, entry.count);
-  }
-  log.facts.insert(part.facts.begin(), part.facts.end());
-}
+bool sniff(std::string_view head, std::string_view) { return is_of_nccl_tests(head); }
 
 void read(std::string_view text, PhysicalLog& log) {
   const std::vector<TaggedRun> runs = runs_by_tag(text);
@@ -653,7 +578,10 @@ void read(std::string_view text, PhysicalLog& log) {
   std::size_t without = 0;
   for (const TaggedRun& run : runs) {
     try {
-      append_run(run, log, names);
+      PhysicalLog part;
+      part.file = log.file;
+      Reader(run.text, part).run();
+      append_tables(std::move(part), run.tag, log, names);
     } catch (const Error&) {
       if (++without == runs.size()) {
         throw;
