@@ -57,13 +57,6 @@ std::string digits_and_dots(std::string_view text) {
   return std::string(text);
 }
 
-/// "node7" of "[2026-05-12 10:11:12] node7:123:456 [0] N": what stands before the colon.
-std::string host_of(std::string_view head) {
-  const std::size_t time = head.starts_with('[') ? head.find("] ") : std::string_view::npos;
-  head = time == std::string_view::npos ? head : head.substr(time + 2);
-  return std::string(head.substr(0, std::min(head.find(':'), std::size_t{256})));
-}
-
 /// "Using [0]mlx5_0:1/RoCE [1]mlx5_2:1/IB [RO]; OOB …" -> the NICs.
 std::vector<std::string> nics_of(std::string_view text) {
   std::vector<std::string> nics;
@@ -161,9 +154,10 @@ void take_nccl_info(std::string_view line, CommSetting& setting) {
   } else if (begins("Using network ")) {
     setting.transport = trim(text.substr(14));
   } else if (begins("NET/") && text.find(" Using [") != std::string_view::npos) {
+    // TCP's interfaces, which NCCL may name besides, are no fewer NICs.
     std::vector<std::string> nics = nics_of(text);
-    if (setting.host_nics.try_emplace(host_of(line.substr(0, info)), nics).second &&
-        !nics.empty() && (setting.nics.empty() || nics.size() < setting.nics.size())) {
+    const bool fewer = nics.size() < setting.nics.size() && !begins("NET/Socket");
+    if (!nics.empty() && (setting.nics.empty() || fewer)) {
       setting.nics = std::move(nics);
     }
   } else if (begins("comm ") && text.find(" nNodes ") != std::string_view::npos) {

@@ -61,8 +61,8 @@ void name_ranks(CommSetting& setting, const NcclTable& table, std::span<CommRow>
     setting.ranks = ranks;
     if (setting.servers_by_nccl && servers > 0 && setting.servers != servers) {
       log.warnings.add(
-          fmt::format("NCCL counts {} nodes where the devices are of {} hosts: NCCL's are taken",
-                      setting.servers, servers));
+          fmt::format("the devices are of {} host{}, of NCCL's nodes there are {}: these are taken",
+                      servers, servers == 1 ? "" : "s", setting.servers));
     } else if (servers > 0 && !setting.servers_by_nccl) {
       setting.servers = servers;
     }

@@ -581,7 +581,7 @@ void read(std::string_view text, PhysicalLog& log) {
       PhysicalLog part;
       part.file = log.file;
       Reader(run.text, part).run();
-      append_tables(std::move(part), run.tag, log, names);
+      append_tables(std::move(part), run, log, names);
     } catch (const Error&) {
       if (++without == runs.size()) {
         throw;
