@@ -121,7 +121,6 @@ std::optional<Preset> cluster_preset(const CommSetting& setting, const CompareWi
   if (wishes.fabric) {
     preset.system.fabric = *wishes.fabric;
     preset.system.nvlinks = {};
-    preset.system.link_rings.clear();
     preset.system.nics_per_server = std::max(1, wishes.fabric->nics);
   }
   if (wishes.gpus_per_server > 0) {

@@ -98,11 +98,7 @@ void set_links(const JsonView& view, NcclSystem& system) {
   if (system.nvlinks.most_of_a_gpu() == 0) {
     throw view.error("no link").expected("some, or nvlink_Bps 0");
   }
-  system.link_rings = {0, 0};
-  for (std::int32_t first = 2; first <= gpus; ++first) {
-    system.link_rings.push_back(
-        static_cast<std::int32_t>(rings_over_links(system.nvlinks, first).size()));
-  }
+  system.nvlinks.count_rings();
 }
 
 }  // namespace

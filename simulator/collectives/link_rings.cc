@@ -14,13 +14,12 @@ using Ring = std::vector<std::int32_t>;
 class Search {
  public:
   Search(const LinkMatrix& links, std::int32_t n, bool by_others)
-      : free_(links), n_(n), by_others_(by_others), most_(std::numeric_limits<int>::max()) {
-    for (std::int32_t a = 0; a < n; ++a) {
-      std::int32_t all = 0;
-      for (std::int32_t b = 0; b < n; ++b) {
-        all += links.between(a, b);
-      }
-      most_ = std::min(most_, all);
+      : free_(links),
+        n_(n),
+        by_others_(by_others),
+        most_(std::numeric_limits<std::int32_t>::max()) {
+    for (std::int32_t gpu = 0; gpu < n; ++gpu) {
+      most_ = std::min(most_, links.of(gpu, n));
     }
   }
 
@@ -103,7 +102,7 @@ class Search {
   LinkMatrix free_;
   std::int32_t n_;
   bool by_others_;
-  int most_;
+  std::int32_t most_;  // rings that there can be
   std::int64_t steps_ = 0;
   Ring ring_;
   std::vector<char> seen_;  // GPUs of ring_
@@ -112,16 +111,27 @@ class Search {
 
 }  // namespace
 
+std::int32_t LinkMatrix::of(std::int32_t gpu, std::int32_t n) const {
+  std::int32_t all = 0;
+  for (std::int32_t other = 0; other < n; ++other) {
+    all += between(gpu, other);
+  }
+  return all;
+}
+
 std::int32_t LinkMatrix::most_of_a_gpu() const {
   std::int32_t most = 0;
-  for (std::int32_t a = 0; a < gpus; ++a) {
-    std::int32_t all = 0;
-    for (std::int32_t b = 0; b < gpus; ++b) {
-      all += between(a, b);
-    }
-    most = std::max(most, all);
+  for (std::int32_t gpu = 0; gpu < gpus; ++gpu) {
+    most = std::max(most, of(gpu, gpus));
   }
   return most;
+}
+
+void LinkMatrix::count_rings() {
+  rings = {0, 0};
+  for (std::int32_t n = 2; n <= gpus; ++n) {
+    rings.push_back(static_cast<std::int32_t>(rings_over_links(*this, n).size()));
+  }
 }
 
 std::vector<std::vector<std::int32_t>> rings_over_links(const LinkMatrix& links, std::int32_t n) {

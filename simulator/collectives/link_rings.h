@@ -10,14 +10,18 @@ namespace lockstep {
 struct LinkMatrix {
   std::int32_t gpus = 0;
   std::vector<std::int32_t> count;
+  /// How many rings_over_links() there are over the first 0, 1, 2, … GPUs, once they were counted.
+  std::vector<std::int32_t> rings;
 
-  bool empty() const { return count.empty(); }
   std::int32_t between(std::int32_t a, std::int32_t b) const {
     return count[static_cast<std::size_t>(a) * static_cast<std::size_t>(gpus) +
                  static_cast<std::size_t>(b)];
   }
+  /// Of a GPU to the first n.
+  std::int32_t of(std::int32_t gpu, std::int32_t n) const;
   /// Of the GPU that has most.
   std::int32_t most_of_a_gpu() const;
+  void count_rings();
   friend bool operator==(const LinkMatrix&, const LinkMatrix&) = default;
 };
 

@@ -338,8 +338,8 @@ NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
   fabric.nics = std::max(
       1, static_cast<std::int32_t>(std::lround(std::min(1.0, share) * system.nics_per_server)));
   const auto local = static_cast<std::size_t>(std::max(2, task.ranks / task.servers));
-  if (local < system.link_rings.size()) {
-    fabric.link_rings = system.link_rings[local];
+  if (local < system.nvlinks.rings.size()) {
+    fabric.link_rings = system.nvlinks.rings[local];
     fabric.nvlink = Bandwidth::bytes_per_second(system.fabric.nvlink.bytes_per_second() *
                                                 fabric.link_rings / system.nvlinks.most_of_a_gpu());
   }

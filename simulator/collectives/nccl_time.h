@@ -66,8 +66,7 @@ struct NcclSystem {
   NcclFabric fabric;
   std::int32_t gpus_per_server = 8;
   std::int32_t nics_per_server = 8;
-  LinkMatrix nvlinks;                    ///< of a server, where its GPUs are not joined alike
-  std::vector<std::int32_t> link_rings;  ///< then: over those links, of the first 0, 1, 2, … GPUs
+  LinkMatrix nvlinks;  ///< of a server, where its GPUs are not joined alike, rings counted
   NcclRates rates;
 };
 

@@ -55,7 +55,7 @@ std::map<std::int32_t, NcclFabric> by_server(const Topology& topology,
     links.nvswitches = std::min(links.nvswitches, found[id.index()].nvswitches);
     NcclFabric& fabric = servers[node.server];
     fabric.arch = first ? arch : std::min(fabric.arch, arch);
-    fabric.grace_host = is_beside_grace(name);
+    fabric.grace_host = is_beside_grace(name) && (first || fabric.grace_host);
   }
   for (auto& [server, fabric] : servers) {
     const NvLinks& links = least.at(server);

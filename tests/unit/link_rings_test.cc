@@ -10,7 +10,7 @@ namespace lockstep::link_rings_test {
 namespace {
 
 LinkMatrix alike(std::int32_t gpus, std::int32_t links) {
-  LinkMatrix matrix{gpus, {}};
+  LinkMatrix matrix{gpus, {}, {}};
   for (std::int32_t i = 0; i < gpus * gpus; ++i) {
     matrix.count.push_back(i / gpus == i % gpus ? 0 : links);
   }

@@ -42,7 +42,7 @@ std::string error_of(const std::string& text) {
 // A GPU has two links of 20 GB/s. All three have a ring each way; two have one over their one link.
 TEST(UnlikeLinks, CarryAsManyRings) {
   const Preset preset = read_preset(file(kTriangle), "x.json");
-  EXPECT_EQ(preset.system.link_rings, (std::vector<std::int32_t>{0, 0, 1, 2}));
+  EXPECT_EQ(preset.system.nvlinks.rings, (std::vector<std::int32_t>{0, 0, 1, 2}));
   const std::int64_t gb = 1'000'000'000;
   EXPECT_NEAR(seconds(preset, CommType::kAllReduce, 3, gb), 4.0 / 3 / 40, 1e-6);
   EXPECT_NEAR(seconds(preset, CommType::kAllReduce, 2, gb), 1.0 / 20, 1e-6);
@@ -69,7 +69,6 @@ TEST(UnlikeLinks, AreWrittenAsTheyWereRead) {
   const Preset preset = read_preset(file(kTriangle), "x.json");
   const Preset again = read_preset(to_json_text(preset), "y.json");
   EXPECT_EQ(again.system.nvlinks, preset.system.nvlinks);
-  EXPECT_EQ(again.system.link_rings, preset.system.link_rings);
 }
 
 TEST(UnlikeLinks, WrongOnesAreRefused) {
@@ -88,7 +87,7 @@ TEST(UnlikeLinks, WrongOnesAreRefused) {
 // A DGX-1V has six rings of a link each: 16/8 · 7/8 GiB at 22.2 GB/s.
 TEST(UnlikeLinks, OfADgx1V) {
   const Preset preset = preset_named("dgx-v100");
-  EXPECT_EQ(preset.system.link_rings, (std::vector<std::int32_t>{0, 0, 1, 2, 4, 2, 2, 4, 6}));
+  EXPECT_EQ(preset.system.nvlinks.rings, (std::vector<std::int32_t>{0, 0, 1, 2, 4, 2, 2, 4, 6}));
   EXPECT_NEAR(seconds(preset, CommType::kAllReduce, 8, 1 << 30), 1.75 * (1 << 30) / (6 * 22.2e9),
               1e-5);
 }
