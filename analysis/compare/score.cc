@@ -304,7 +304,7 @@ std::string score_markdown(const Score& score) {
   sum("1 MiB and more, medians of the tables", score.tables_large);
   sum("below 1 MiB, medians of the tables", score.tables_small);
   if (!score.left_out.entries().empty()) {
-    text += "\n| left out, rows | why |\n|---|---|\n";
+    text += "\n| times | left out, or read with a warning |\n|---|---|\n";
     for (const Warnings::Entry& entry : score.left_out.entries()) {
       text += fmt::format("| {} | {} |\n", entry.count, entry.text);
     }

@@ -103,13 +103,11 @@ void Rounds::send(std::int32_t from, std::int32_t to, std::int32_t start, std::i
   slot.start = start;
   slot.run = run;
   slot.cycle = cycle;
-  const std::span<const SlotWait> own = waits(from);
-  std::vector<SlotWait> both;
+  std::vector<SlotWait> waits_for(waits(from).begin(), waits(from).end());
   if (rendezvous_) {
-    both.assign(own.begin(), own.end());
-    both.insert(both.end(), waits(to).begin(), waits(to).end());
+    waits_for.insert(waits_for.end(), waits(to).begin(), waits(to).end());
   }
-  now_.emplace_back(to, schedule_.add(slot, rendezvous_ ? both : own));
+  now_.emplace_back(to, schedule_.add(slot, waits_for));
 }
 
 void Rounds::send(std::int32_t from, std::int32_t to, std::span<const std::int32_t> chunks,
@@ -121,10 +119,18 @@ void Rounds::send(std::int32_t from, std::int32_t to, std::span<const std::int32
 }
 
 void Rounds::next_round() {
+  const auto source_of = [&](std::int32_t slot) {
+    return schedule_.slots[static_cast<std::size_t>(slot)].source;
+  };
+  // What waited for all that both its ends had done before stands for that.
+  for (std::size_t i = 0; rendezvous_ && i < now_.size(); ++i) {
+    before_[static_cast<std::size_t>(now_[i].first)].clear();
+    before_[static_cast<std::size_t>(source_of(now_[i].second))].clear();
+  }
   for (const auto& [place, slot] : now_) {
     arrived(place, slot);
-    if (rendezvous_) {  // as Sendrecv, which ends when both are done
-      arrived(schedule_.slots[static_cast<std::size_t>(slot)].source, slot);
+    if (rendezvous_) {
+      arrived(source_of(slot), slot);
     }
   }
   now_.clear();

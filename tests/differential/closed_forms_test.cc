@@ -1,6 +1,7 @@
 // Closed forms on a fabric without contention: one GPU a server, one switch that never blocks, no
 // headers. A transfer of m bytes takes T(m) = a + m / B, with a the latency of an empty one and
 // B = 400 Gbps, 20 ps a byte, so that all times are whole picoseconds and the forms are exact.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -117,6 +118,46 @@ TEST_P(ClosedForms, RecursiveHalvingDoubling) {
   const auto p = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint32_t>(n_)));
   EXPECT_EQ(run("recursive-halving-doubling", CommType::kAllReduce, s),
             form(2 * rounds(), 2 * (s - s / p) + (p == n_ ? 0 : 2 * s)));
+}
+
+// A reduce-scatter and an all-gather of unequal ranges, round by round, as MPI_Sendrecv: a pair
+// begins a round when both have done theirs before, and ends it with the longer of its two
+// messages.
+TEST_P(ClosedForms, RecursiveHalvingDoublingOfShards) {
+  const auto n = static_cast<std::size_t>(n_);
+  const std::size_t p = std::bit_floor(n), paired = n - p;
+  const std::int64_t shard = 100'000;
+  const auto rank = [&](std::size_t i) { return i < paired ? 2 * i + 1 : i + paired; };
+  const auto shards = [&](std::size_t begin, std::size_t count) {  // of active ranks
+    return static_cast<std::int64_t>(count +
+                                     (begin < paired ? std::min(count, paired - begin) : 0));
+  };
+  for (const bool scatter : {true, false}) {
+    std::vector<Time> done(n);
+    const auto give = [&](std::size_t from, std::size_t to, std::int64_t all) {
+      done[from] = done[to] = std::max(done[from], done[to]) + form(1, all * shard);
+    };
+    for (std::size_t pair = 0; pair < paired; ++pair) {
+      give(2 * pair, 2 * pair + 1, scatter ? n_ : 1);
+    }
+    for (std::size_t round = 1; round < p; round *= 2) {
+      const std::size_t distance = scatter ? p / 2 / round : round;
+      for (std::size_t i = 0; i < p; ++i) {
+        const std::size_t j = i ^ distance;
+        if (i < j) {
+          give(rank(i), rank(j),
+               std::max(shards(i / distance * distance, distance),
+                        shards(j / distance * distance, distance)));
+        }
+      }
+    }
+    for (std::size_t pair = 0; pair < paired; ++pair) {
+      give(2 * pair + 1, 2 * pair, scatter ? 1 : n_);
+    }
+    EXPECT_EQ(run("recursive-halving-doubling",
+                  scatter ? CommType::kReduceScatter : CommType::kAllGather, shard * n_),
+              *std::ranges::max_element(done));
+  }
 }
 
 // A pipeline of p pieces over n-1 hops: the first piece's way, then the others one by one.

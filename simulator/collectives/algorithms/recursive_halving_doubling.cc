@@ -16,8 +16,8 @@ constexpr CommType kOps[] = {CommType::kAllReduce, CommType::kAllGather, CommTyp
 ///
 /// Where n is no power of two, the first 2(n-p) ranks pair up: the even one gives what it has to
 /// the odd one before, and gets what it needs after. The odd one is active for both, so its range
-/// are the shards of both. Ranks without a pair, which would be ahead of the others, send only once
-/// their partner has got what it had to get before, as MPI's rendezvous makes them: what comes
+/// are the shards of both. Ranks without a pair, which would be ahead of the others, exchange only
+/// once both partners have done what they had to before, as MPI's rendezvous makes them: what comes
 /// early would only keep that back.
 class Build {
  public:
