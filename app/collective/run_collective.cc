@@ -261,6 +261,19 @@ void check_of_operation(const CollectiveOptions& options, CommType op) {
   }
 }
 
+/// What is typed and cannot matter to this operation.
+void note_of_operation(const CollectiveOptions& options, CommType op,
+                       std::vector<std::string>& warnings) {
+  if (op == CommType::kBarrier && (options.size != CollectiveOptions().size ||
+                                   !options.sweep.empty() || !options.split.empty())) {
+    warnings.emplace_back("a barrier has no bytes: sizes change nothing");
+  }
+  if (!options.algorithm.empty() && algorithm_name(options, op).empty()) {
+    warnings.push_back(
+        fmt::format("--algorithm {} changes nothing: this is {}", options.algorithm, name_of(op)));
+  }
+}
+
 /// What changes engines that were not asked.
 void check_of_engines(const CollectiveOptions& options) {
   const auto need = [&](const char* flag, bool given, const char* engine, const char* why) {
@@ -345,6 +358,7 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   sweep.op = parse_op(options.op);
   const Topology topology = topology_from(options.topology, &sweep.warnings);
   check_of_operation(options, sweep.op);
+  note_of_operation(options, sweep.op, sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
   if (options.nvls && options.engines != std::vector<std::string>{"analytic"}) {

@@ -201,11 +201,36 @@ std::string check_json(const std::string& from, const Topology& t,
                       {"warnings", warnings}});
 }
 
+/// Switches that nothing passes, for they have one link or none.
+std::vector<std::string> dead_ends(const Topology& topology) {
+  std::vector<std::int64_t> links(topology.nodes.size());
+  for (const Link& link : topology.links) {
+    ++links[link.a.index()];
+    ++links[link.b.index()];
+  }
+  std::vector<std::string> found;
+  for (std::size_t node = 0; node < links.size(); ++node) {
+    if (topology.nodes[node].kind != NodeKind::kGpu && links[node] < 2) {
+      found.push_back(std::to_string(node));
+    }
+  }
+  constexpr std::size_t kShown = 8;
+  if (found.empty()) {
+    return {};
+  }
+  const std::size_t all = found.size();
+  found.resize(std::min(all, kShown));
+  return {fmt::format("{} with fewer than two links, which nothing passes: node {}{}",
+                      all == 1 ? "a switch" : fmt::format("{} switches", all),
+                      fmt::join(found, ", "), all > kShown ? ", …" : "")};
+}
+
 CommandBody define_check(CLI::App& app) {
   const auto flags = add_reading_flags(app, "One JSON document instead of a line");
   return [flags] {
     std::vector<std::string> warnings;
     const Topology topology = topology_from(flags->from, &warnings);  // throws what is wrong
+    std::ranges::move(dead_ends(topology), std::back_inserter(warnings));
     warn(warnings);
     write_file("-", flags->json ? check_json(flags->from, topology, warnings)
                                 : fmt::format("{}: ok, {}\n", flags->from, one_line(topology)));

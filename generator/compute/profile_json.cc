@@ -194,6 +194,9 @@ OperatorProfile read_profile_json(std::string_view text, const std::string& file
     const OperatorKey key = read_key(entry);
     TimeDistribution time;
     time.median = time_of(entry["median_s"]);
+    if (time.median == Time()) {
+      throw entry["median_s"].error("an operator that takes no time").expected("at least 1e-12");
+    }
     time.spread = entry.has("spread_s") ? time_of(entry["spread_s"]) : Time();
     time.samples = entry.has("samples") ? entry["samples"].integer(1, kLargest) : 1;
     if (!profile.times.emplace(key, time).second) {

@@ -12,6 +12,8 @@ lockstep_cli_test(cli_collective_json ARGS collective --op all_to_all --size 1Mi
 lockstep_cli_test(cli_collective_declared ARGS collective --op alltoall --algorithm direct --size 1GiB --topology Spectrum-X:g=8192,app=2048 --spray --engine flow OUT "^ +1073741824 +21803.3 ")
 lockstep_cli_test(cli_collective_declared_verified ARGS collective --op alltoall --algorithm direct --size 64MiB --gpus 96 --topology Spectrum-X:g=128,npa=4,psn=8 --spray --pxn --verify-symmetry --engine flow OUT "^ +67108864 .*direct")
 lockstep_cli_test(cli_collective_barrier ARGS collective --op barrier --topology Spectrum-X:g=8 OUT "^ +0 .*dissemination")
+lockstep_cli_test(cli_collective_barrier_size ARGS collective --op barrier --size 1MiB --topology Spectrum-X:g=8 OUT "^ +0 .*dissemination" ERR "a barrier has no bytes: sizes change nothing")
+lockstep_cli_test(cli_collective_algorithm_of_another ARGS collective --op allreduce --algorithm allgather=ring --size 1MiB --topology Spectrum-X:g=8 OUT "1048576" ERR "--algorithm allgather=ring changes nothing: this is allreduce")
 lockstep_cli_test(cli_collective_jitter ARGS collective --op broadcast --root 3 --size 1MiB --topology Spectrum-X:g=8 --jitter 1ms --seed 3 OUT "^ +1048576 ")
 lockstep_cli_test(cli_collective_bad_op ARGS collective --op gather --size 1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--op: unknown collective 'gather'" "expected: allreduce")
 lockstep_cli_test(cli_collective_bad_range ARGS collective --op reduce --size 2MiB:1MiB --topology Spectrum-X:g=8 EXIT 2 ERR "--size: '2MiB:1MiB' is no range" "FROM not above TO")

@@ -28,6 +28,7 @@ lockstep_cli_test(cli_topology_draw ARGS topology draw Spectrum-X:asn=64 -o - OU
 lockstep_cli_test(cli_topology_draw_png ARGS topology draw Spectrum-X:g=8 -o @OUT@/x.png EXIT 2 ERR "--output: a picture of a topology is SVG, not .png" "expected: a name that ends in .svg")
 lockstep_cli_test(cli_topology_of_workload ARGS topology check tests/data/simulate/tiny.txt EXIT 2 ERR "tiny.txt:1:1: node_num: '[A-Z_]+' is out of place" "hint: is this a topology text of SimAI. A workload goes to --workload")
 lockstep_cli_test(cli_topology_check ARGS topology check ${catalogue}/rail128.txt OUT "rail128.txt: ok, 128 GPUs, 16 NVSwitches, 24 switches, 384 links")
+lockstep_cli_test(cli_topology_dead_ends ARGS topology check single-switch:g=1,gps=1 OUT "ok, 1 GPUs" ERR "2 switches with fewer than two links, which nothing passes: node 1, 2")
 lockstep_cli_test(cli_topology_build_help ARGS topology build --template dragonfly --help OUT "^Templates" "^Flags of dragonfly" "--global-links")
 lockstep_cli_test(cli_topology_folder ARGS topology build -g 8 -o @OUT@/ ERR "No_Rail_Opti_8g_8gps_SingleToR_400Gbps_H100: 8 GPUs")
 lockstep_cli_test(cli_topology_warning ARGS topology build --template Spectrum-X -g 1024 -o /dev/null ERR "warning: .*The correct asw_switch_num is set to 16")

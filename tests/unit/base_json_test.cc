@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/cut_json.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -54,6 +55,27 @@ TEST(Json, ADepthBombIsRefusedEarly) {
               HasSubstr("nested deeper than 64 levels"));
   EXPECT_EQ(parse_problem(std::string(64, '[') + std::string(64, ']')), "no error");
   EXPECT_NE(parse_problem(std::string(65, '[') + std::string(65, ']')), "no error");
+}
+
+TEST(CutJson, WhatIsWholeIsClosed) {
+  EXPECT_EQ(whole_of_cut_json(R"({"a": [1, {"b": 2, "c)"), R"({"a": [1, {"b": 2}]})");
+  EXPECT_EQ(whole_of_cut_json(R"({"a": [1, 23)"), R"({"a": [1]})");
+  EXPECT_EQ(whole_of_cut_json(R"({"a": ",]}\"", "b": [)"), R"({"a": ",]}\"", "b": []})");
+  EXPECT_EQ(whole_of_cut_json("{\"a"), "{}");
+  for (const char* text : {"", "{}", "[1, 2]", "nonsense", "{]", "\"[", "[1]]"}) {
+    EXPECT_FALSE(whole_of_cut_json(text)) << text;
+  }
+}
+
+// Every cut of a document can be read.
+TEST(CutJson, EveryPartOfADocumentIsOne) {
+  const std::string text =
+      R"({"a": {"b": [true, -1.5e3, "\\\"", []], "c": null}, "d": [[1], {"e": "}"}]})";
+  for (std::size_t end = 1; end < text.size(); ++end) {
+    const auto whole = whole_of_cut_json(text.substr(0, end));
+    ASSERT_TRUE(whole) << end;
+    EXPECT_EQ(parse_problem(*whole), "no error") << *whole;
+  }
 }
 
 TEST(Json, NumbersOutOfRangeAreErrors) {

@@ -289,6 +289,19 @@ TEST(LogReaders, NcclTestsJson) {
   EXPECT_EQ(log.settings[0].env.at("NCCL_ALGO"), "Ring");
 }
 
+// A run that was killed: the last result is cut.
+TEST(LogReaders, NcclTestsJsonWithoutItsEnd) {
+  const PhysicalLog log = read_log(
+      R"({"args": ["all_reduce_perf"], "nccl_version": 22902, "results": [
+{"size": 1024, "type": "float", "out_of_place": {"time": 10.5}, "in_place": {"time": 11}},
+{"size": 2048, "type": "float", "out_of_place": {"time": 12.5, "alg_b)",
+      "run.json");
+  ASSERT_EQ(log.comms.size(), 3U);
+  EXPECT_DOUBLE_EQ(log.comms[2].time_s, 12.5e-6);
+  EXPECT_EQ(log.warnings.entries().at(0).text,
+            "the document ends in the middle, as of a run that was stopped");
+}
+
 // As CSV and JSON, with and without MPI.
 TEST(LogReaders, RcclTests) {
   const PhysicalLog log = corpus("rccl_tests/run.csv");

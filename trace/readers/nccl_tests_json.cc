@@ -1,8 +1,10 @@
 // What nccl-tests writes with -J: one JSON document a run.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "base/cut_json.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -87,7 +89,11 @@ void take_body(const Json& result, const char* key, bool in_place, CommRow row, 
 }
 
 void read(std::string_view text, PhysicalLog& log) {
-  const Json json = parse_json(text, log.file);
+  const std::optional<std::string> whole = whole_of_cut_json(text);
+  if (whole) {
+    log.warnings.add("the document ends in the middle, as of a run that was stopped");
+  }
+  const Json json = parse_json(whole ? *whole : text, log.file);
   CommSetting setting;
   setting.id = log.file.substr(log.file.rfind('/') + 1);
   setting.nccl_version = nccl_version_of_number(
