@@ -40,15 +40,15 @@ FabricBuffers::SetMarks(FabricPort& port) const
 {
     const FabricParameters& p = m_state.parameters;
     const double gbps = static_cast<double>(port.rate) / 1e9;
-    port.kmin = static_cast<int64_t>(p.kminFactor * gbps);
-    port.kmax = static_cast<int64_t>(p.kmaxFactor * gbps);
+    port.kmin = WholeBytes(p.kminFactor * gbps);
+    port.kmax = WholeBytes(p.kmaxFactor * gbps);
     port.pmax = p.pmax;
     for (const auto& row : m_ecnTable)
     {
         if (row[0] == static_cast<double>(port.rate))
         {
-            port.kmin = static_cast<int64_t>(row[1]);
-            port.kmax = static_cast<int64_t>(row[2]);
+            port.kmin = WholeBytes(row[1]);
+            port.kmax = WholeBytes(row[2]);
             port.pmax = row[3];
         }
     }

@@ -10,10 +10,21 @@
 #include "ns3/nstime.h"
 #include "ns3/ptr.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace ns3
 {
+
+/**
+ * \param bytes a number of bytes that a factor made
+ * \return the whole ones, at most as many as sums can take: more is no bound for any queue
+ */
+inline int64_t
+WholeBytes(double bytes)
+{
+    return static_cast<int64_t>(std::min(bytes, 1e18));
+}
 
 /** In which order simultaneous events happen. */
 enum FabricTieOrder

@@ -75,7 +75,7 @@ FabricQueuePairs::SetFullWindow(FabricQueuePair& pair)
         const double rate = std::min(pair.lineRate, pair.bottleneck * pair.ways);
         const double product = static_cast<double>(pair.baseRtt) * rate / 8e12;
         pair.fullWindow =
-            std::max<int64_t>(1, static_cast<int64_t>(m_state.parameters.windowFactor * product));
+            std::max<int64_t>(1, WholeBytes(m_state.parameters.windowFactor * product));
         // An ACK of several packets comes late by those: what is under way meanwhile has room.
         const int64_t acks = m_state.parameters.ackInterval;
         if (acks > 1)

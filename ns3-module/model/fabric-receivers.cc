@@ -70,9 +70,7 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         {
             pair.expected = ChunkStart(pair);
         }
-        pair.nackTime = m_state.now;
-        pair.nackOffset = pair.expected;
-        return SendAck(pair, unit, FabricUnit::NACK);
+        return SendNack(pair, unit);
     }
     if (unit.sequence + unit.payload <= pair.expected)
     {
@@ -102,6 +100,10 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
         }
     }
     const bool requested = (unit.flags & FabricUnit::REQUEST) != 0;
+    if (closed && pair.ways == 1 && !m_state.sprays[pair.index].early.empty())
+    {
+        return SendNack(pair, unit); // of the next gap, which nothing else might show any more
+    }
     if (last || marked || requested || closed || pair.unconfirmed >= m_state.parameters.ackInterval)
     {
         return SendAck(pair, unit, 0);
@@ -143,6 +145,14 @@ FabricReceivers::ChunkStart(const FabricQueuePair& pair) const
     const int64_t begin = m_state.messages[pair.receiving].begin;
     const auto chunk = static_cast<int64_t>(m_state.parameters.recoveryChunk);
     return chunk == 0 ? begin : pair.expected - (pair.expected - begin) % chunk;
+}
+
+bool
+FabricReceivers::SendNack(FabricQueuePair& pair, const FabricUnit& cause)
+{
+    pair.nackTime = m_state.now;
+    pair.nackOffset = pair.expected;
+    return SendAck(pair, cause, FabricUnit::NACK);
 }
 
 bool

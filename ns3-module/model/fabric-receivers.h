@@ -65,6 +65,8 @@ class FabricReceivers
     int64_t
     ChunkStart(const FabricQueuePair& pair) const;
     bool
+    SendNack(FabricQueuePair& pair, const FabricUnit& cause);
+    bool
     SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t flags);
     void
     ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit);

@@ -294,11 +294,7 @@ std::vector<uint32_t>
 FabricConnections::MakePairs(const Connection& connection, uint16_t sourcePort)
 {
     Endpoints ends{connection.source, connection.destination, sourcePort, connection.channel, 0, 0};
-    if (!m_down.empty() && !m_whole)
-    {
-        m_whole.emplace(m_topology, m_options);
-    }
-    FindWays(m_down.empty() ? m_map : *m_whole, ends);
+    FindWays(Whole(), ends);
     const std::vector<std::vector<Way>> lanes = m_lanes;
     if (!m_down.empty())
     {
@@ -308,7 +304,7 @@ FabricConnections::MakePairs(const Connection& connection, uint16_t sourcePort)
         }
         catch (const lockstep::Error&)
         {
-            FindWays(*m_whole, ends); // it waits for links that are down
+            FindWays(Whole(), ends); // it waits for links that are down
         }
     }
     std::vector<uint32_t> pairs;
@@ -387,10 +383,24 @@ FabricConnections::EndpointsOf(uint32_t pair) const
     return m_endpoints[pair];
 }
 
+FabricConnections::Map&
+FabricConnections::Whole()
+{
+    if (m_down.empty())
+    {
+        return m_map;
+    }
+    if (!m_whole)
+    {
+        m_whole.emplace(m_topology, m_options);
+    }
+    return *m_whole;
+}
+
 std::pair<int64_t, double>
 FabricConnections::RttAndBandwidth(int32_t source, int32_t destination)
 {
-    FindWay(m_map,
+    FindWay(Whole(),
             {lockstep::NodeId(source), lockstep::NodeId(destination), FIRST_PORT, LISTEN_PORT, 0},
             m_there);
     double bandwidth = 0;

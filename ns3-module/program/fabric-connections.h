@@ -176,6 +176,10 @@ class FabricConnections
         std::vector<uint32_t> links; //!< their numbers in the network; empty: all of them
     };
 
+    /** \return the map of all links, those that are down included */
+    Map&
+    Whole();
+
     /**
      * \param map where
      * \param port there

@@ -65,6 +65,51 @@ class RecoveryTestCase : public TestCase
     }
 };
 
+/** Two packets of ten are lost. */
+class TwoGapsTestCase : public TestCase
+{
+  public:
+    TwoGapsTestCase()
+        : TestCase("Two lost packets of one window: no timeout, to the picosecond")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // As above, and packet 5 is lost at 6 * 83160 + 500000 = 998960. Go-back-N sends it with
+        // what comes after packet 2. Selective repeat has packet 2 there at 1917000, after which
+        // nothing is under way: that is when the receiver asks for packet 5. The sender hears of it
+        // 501200 later, and packet 5 is there another 83160 + 500000 later.
+        Check(FABRIC_SELECTIVE_REPEAT, 1917000 + 501200 + 583160, 12);
+        Check(FABRIC_GO_BACK_N, 2499120, 18);
+    }
+
+    /**
+     * \param recovery what is sent again
+     * \param delivered ps
+     * \param packets that the sender sends in all
+     */
+    void
+    Check(FabricRecovery recovery, int64_t delivered, uint64_t packets)
+    {
+        Star star(2, 0);
+        star.fabric->SetAttribute("AckInterval", UintegerValue(1));
+        star.fabric->SetAttribute("Recovery", EnumValue(recovery));
+        star.Build();
+        star.fabric->Send(star.Connect(0, 1), 10 * 4096, PicoSeconds(0), 1);
+        for (const uint64_t lost : {749480U, 998960U})
+        {
+            Simulator::Schedule(PicoSeconds(lost - 100), &Fabric::SetLinkLoss, star.fabric, 0, 1.0);
+            Simulator::Schedule(PicoSeconds(lost + 100), &Fabric::SetLinkLoss, star.fabric, 0, 0.0);
+        }
+        NS_TEST_EXPECT_MSG_EQ(star.Run().at(1).delivered, delivered, "delivery");
+        NS_TEST_EXPECT_MSG_EQ(star.fabric->GetPacketCount(), packets, "packets sent");
+        NS_TEST_EXPECT_MSG_EQ(star.fabric->GetPortStatistics(0).drops, 2, "lost");
+    }
+};
+
 /** The last packet is lost: nothing shows the gap. */
 class TimeoutTestCase : public TestCase
 {
@@ -214,6 +259,7 @@ class LossTestSuite : public TestSuite
             Time::SetResolution(Time::PS);
         }
         AddTestCase(new RecoveryTestCase, TestCase::QUICK);
+        AddTestCase(new TwoGapsTestCase, TestCase::QUICK);
         AddTestCase(new TimeoutTestCase, TestCase::QUICK);
         AddTestCase(new OverflowTestCase, TestCase::QUICK);
         AddTestCase(new FailureTestCase, TestCase::QUICK);
