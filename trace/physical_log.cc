@@ -74,6 +74,10 @@ CommType comm_type_in(std::string_view name) {
   return CommType::kNone;
 }
 
+bool is_copy_kernel(std::string_view name) {
+  return name.starts_with("Memcpy") || name.starts_with("Memset");
+}
+
 std::string_view pattern_in(std::string_view name) {
   if (comm_type_in(name) != CommType::kNone) {
     return {};

@@ -133,6 +133,10 @@ class TextTable {
 /// "nccl:all_to_all" …; kNone if it is none that is known here.
 CommType comm_type_in(std::string_view name);
 
+/// Whether a kernel of this name copies or fills memory: "Memcpy DtoD (Device -> Device)", "Memset
+/// …".
+bool is_copy_kernel(std::string_view name);
+
 /// "gather", "scatter" or "hypercube", programs of nccl-tests that are no collective of NCCL's,
 /// where a name has such a word; empty: it has none, or is a collective's.
 std::string_view pattern_in(std::string_view name);

@@ -213,7 +213,10 @@ std::vector<PhysicalLog> read_logs(const std::string& path) {
     return logs;
   }
   for (const TarMember& member : tar_members(text, path)) {
-    logs.push_back(read_log(member.text, path + ":" + member.name));
+    const std::string name = path + ":" + member.name;
+    check_packing(member.text, name);
+    logs.push_back(is_gzip(member.text) ? read_log(gunzip(member.text, name), name)
+                                        : read_log(member.text, name));
   }
   if (logs.empty()) {
     throw Error("the archive holds no files").at(path);

@@ -56,8 +56,9 @@ struct Timeline {
 /// ERRORS: those of AtomicFile.
 void write_chrome_trace(const Timeline& timeline, const std::string& path);
 
-/// Writes one row an event: rank,track,kind,name,begin_s,end_s,bytes. `rank` is the number of the
-/// track above, bytes the argument of that name, 0 where there is none.
+/// Writes one row an event: rank,track,kind,name,begin_s,end_s,bytes,together. `rank` is the number
+/// of the track above, bytes the argument of that name, 0 where there is none; `together` a number
+/// that those have in common which arrows join, else nothing.
 void write_timeline_csv(const Timeline& timeline, const std::string& path);
 
 }  // namespace lockstep

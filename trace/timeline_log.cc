@@ -15,13 +15,20 @@ constexpr std::size_t kLongestName = 200;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Bars that arrows join, over any number of them, get one number; others -1.
-std::vector<std::int64_t> occurrences(const Timeline& timeline, const std::vector<OpRow>& ops) {
-  std::vector<std::int64_t> of(ops.size(), -1);
+}  // namespace
+
+std::vector<std::int64_t> joined_bars(const Timeline& timeline) {
+  std::vector<bool> communicates;
+  for (const std::string& kind : timeline.kinds) {
+    communicates.push_back(comm_type_named(kind).value_or(CommType::kNone) != CommType::kNone);
+  }
+  const auto is_communication = [&](std::int64_t event) {
+    return communicates[at(timeline.events[at(event)].kind)];
+  };
+  std::vector<std::int64_t> of(timeline.events.size(), -1);
   std::int64_t next = 0;
   for (const TimelineFlow& flow : timeline.flows) {
-    if (ops[at(flow.from)].kind != OpKind::kCommunication ||
-        ops[at(flow.to)].kind != OpKind::kCommunication) {
+    if (!is_communication(flow.from) || !is_communication(flow.to)) {
       continue;
     }
     std::int64_t& from = of[at(flow.from)];
@@ -32,8 +39,6 @@ std::vector<std::int64_t> occurrences(const Timeline& timeline, const std::vecto
   }
   return of;
 }
-
-}  // namespace
 
 void add_to_log(const Timeline& timeline, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
@@ -64,7 +69,7 @@ void add_to_log(const Timeline& timeline, PhysicalLog& log) {
     op.begin_s = (event.begin - first).seconds();
     op.duration_s = (event.end - event.begin).seconds();
   }
-  const std::vector<std::int64_t> occurrence = occurrences(timeline, ops);
+  const std::vector<std::int64_t> occurrence = joined_bars(timeline);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ops[i].occurrence = occurrence[i];
   }

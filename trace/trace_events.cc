@@ -249,9 +249,11 @@ std::string microseconds(Time time) {
 
 std::string around_trace_events(std::string_view text) {
   const std::size_t begin = begin_of_events(text);
-  constexpr std::size_t kMost = 1 << 18;
+  constexpr std::size_t kMost = 1 << 24;
   std::string around(text.substr(0, std::min(begin, kMost)));
-  around += text.substr(text.size() - std::min<std::size_t>(text.size(), 8192));
+  const std::size_t last = text.rfind("\"ph\"");  // of the last event
+  const std::size_t from = last == std::string_view::npos ? 0 : last;
+  around += text.substr(std::max(from, text.size() - std::min(text.size(), kMost)));
   return around;
 }
 

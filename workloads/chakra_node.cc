@@ -2,47 +2,91 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <protozero/pbf_reader.hpp>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
 using Wire = protozero::pbf_wire_type;
 
+/// The fields of et_def.proto's AttributeProto that hold one number, in the form that each has.
+/// Nothing for a field of another form.
+std::optional<std::int64_t> number_of(protozero::pbf_reader& attribute) {
+  const auto whole = [](double number) -> std::optional<std::int64_t> {
+    constexpr double kMost = 9e18;
+    return std::abs(number) < kMost ? std::optional(static_cast<std::int64_t>(number))
+                                    : std::nullopt;
+  };
+  switch (attribute.tag_and_type()) {
+    case protozero::tag_and_type(3, Wire::fixed64):
+      return whole(attribute.get_double());
+    case protozero::tag_and_type(5, Wire::fixed32):
+      return whole(attribute.get_float());
+    case protozero::tag_and_type(15, Wire::varint):
+    case protozero::tag_and_type(17, Wire::varint):
+      return attribute.get_sint64();
+    case protozero::tag_and_type(19, Wire::fixed32):
+      return attribute.get_fixed32();
+    case protozero::tag_and_type(21, Wire::fixed64):
+      return static_cast<std::int64_t>(attribute.get_fixed64());
+    case protozero::tag_and_type(23, Wire::fixed32):
+      return attribute.get_sfixed32();
+    case protozero::tag_and_type(25, Wire::fixed64):
+      return attribute.get_sfixed64();
+    default:
+      break;
+  }
+  if (attribute.wire_type() == Wire::varint) {
+    return attribute.get_int64();
+  }
+  attribute.skip();
+  return std::nullopt;
+}
+
 std::string text_of(const protozero::data_view& view, std::size_t most) {
   return {view.data(), std::min<std::size_t>(view.size(), most)};
 }
 
-void take_attribute(protozero::pbf_reader attribute, ChakraNode& node) {
+/// Whether it could be read: a number that counts has to be one.
+bool take_attribute(protozero::pbf_reader attribute, ChakraNode& node) {
   std::string name, text;
   std::int64_t value = 0;
+  bool whole = true;
   while (attribute.next()) {
     const bool bytes = attribute.wire_type() == Wire::length_delimited;
     if (attribute.tag() == 1 && bytes) {
       name = text_of(attribute.get_view(), 64);
     } else if (bytes) {
       text = text_of(attribute.get_view(), 200);
-    } else if (attribute.wire_type() == Wire::varint) {
-      value = attribute.get_int64();
+      whole = whole && attribute.tag() == 2;  // which is about the attribute
+    } else if (const auto number = number_of(attribute)) {
+      value = *number;
     } else {
-      attribute.skip();
+      whole = false;
     }
   }
-  if (name == "comm_type") {
-    node.comm_type = value;
-  } else if (name == "comm_size") {
-    node.comm_bytes = value;
-  } else if (name == "comm_src") {
-    node.source = value;
-  } else if (name == "comm_dst") {
-    node.destination = value;
-  } else if (name == "pg_name") {
+  if (name == "pg_name") {
     node.group = text;
-  } else if (name == "stream") {
-    node.cuda_stream = value;
-  } else if (name == "is_cpu_op") {
-    node.cpu = value != 0;
+    return true;
   }
+  const std::array<std::pair<std::string_view, std::int64_t*>, 5> numbers = {
+      {{"comm_type", &node.comm_type},
+       {"comm_size", &node.comm_bytes},
+       {"comm_src", &node.source},
+       {"comm_dst", &node.destination},
+       {"stream", &node.cuda_stream}}};
+  const auto counts = std::ranges::find(numbers, name, [](const auto& each) { return each.first; });
+  if (counts != numbers.end()) {
+    *counts->second = value;
+    return whole;
+  }
+  if (name == "is_cpu_op") {
+    node.cpu = value != 0;
+    return whole;
+  }
+  return true;
 }
 
 /// One number of a repeated field, or several of them packed.
@@ -111,7 +155,9 @@ std::optional<ChakraNode> parse_chakra_node(std::string_view text) {
       } else if (tag == 7 && varint) {
         node.duration_us = message.get_int64();
       } else if (tag == 10 && bytes) {
-        take_attribute(message.get_message(), node);
+        if (!take_attribute(message.get_message(), node)) {
+          return std::nullopt;
+        }
       } else {
         message.skip();
       }

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "analysis/compare/common_ends.h"
 #include "analysis/compare/errors.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -18,31 +20,32 @@ namespace lockstep::compare {
 namespace {
 
 constexpr double kClocksAgree = 20e-6;
-constexpr double kEndTogether = 0.1;  // of the shorter time
 
 using Ranks = std::map<std::int32_t, std::vector<OpPlace>>;  // each rank's, in time
 
 /// A sequence of like communications: group, its size, step, operation.
 using Sequence = std::tuple<std::string, std::int32_t, std::int64_t, CommType, std::string>;
+using Parts = std::vector<std::pair<const Sequence*, const Ranks*>>;
 
 const OpRow& row_of(const std::vector<PhysicalLog>& logs, const OpPlace& place) {
   return logs[place.log].ops[place.op];
 }
 
-/// Where the logs' own zeros lie by their own clocks, since the earliest.
+/// Where the logs' own zeros lie by their own clocks, since the earliest. A log that was cut off
+/// has lost its base, which stands at the end: it is that of the others.
 std::vector<double> zeros_of(const std::vector<PhysicalLog>& logs) {
-  std::vector<double> zeros;
   const auto number = [](const PhysicalLog& log, const char* key) {
     const auto fact = log.facts.find(key);
-    return fact == log.facts.end() ? 0 : to_double(fact->second).value_or(0);
+    return fact == log.facts.end() ? std::nullopt : to_double(fact->second);
   };
   double first = INFINITY, first_base = INFINITY;
   for (const PhysicalLog& log : logs) {
-    first_base = std::min(first_base, number(log, "baseTimeNanoseconds"));
+    first_base = std::min(first_base, number(log, "baseTimeNanoseconds").value_or(INFINITY));
   }
+  std::vector<double> zeros;
   for (const PhysicalLog& log : logs) {
-    zeros.push_back((number(log, "baseTimeNanoseconds") - first_base) * 1e-9 +
-                    number(log, "begin_s"));
+    const std::optional<double> base = number(log, "baseTimeNanoseconds");
+    zeros.push_back((base ? *base - first_base : 0) * 1e-9 + number(log, "begin_s").value_or(0));
     first = std::min(first, zeros.back());
   }
   for (double& zero : zeros) {
@@ -106,19 +109,22 @@ class Joiner {
     result_.rank_steps = rank_steps_of(logs_);
     result_.zero_s = zeros_of(logs_);
     collect();
-    std::vector<std::pair<const Sequence*, const Ranks*>> unclear;
+    std::map<Sequence, Parts> unclear;  // those of all steps together
     for (const auto& [sequence, ranks] : sequences_) {
       const std::int32_t size = std::get<1>(sequence);
+      const bool of_all = size > 0 && size >= std::max(world_, std::ssize(ranks_));
       const bool told = !std::get<0>(sequence).empty() && size > 0;
-      if (told && std::ssize(ranks) <= size) {
+      if (of_all || (told && std::ssize(ranks) <= size)) {
         join(sequence, ranks);
       } else {
-        unclear.emplace_back(&sequence, &ranks);
+        Sequence of_all_steps = sequence;
+        std::get<2>(of_all_steps) = -1;
+        unclear[of_all_steps].emplace_back(&sequence, &ranks);
       }
     }
     align();
-    for (const auto& [sequence, ranks] : unclear) {
-      join_by_ends(*sequence, *ranks);
+    for (const auto& [sequence, parts] : unclear) {
+      join_by_ends(std::get<1>(sequence), parts);
     }
     if (uneven_ > 0) {
       result_.notes.push_back(fmt::format(
@@ -140,8 +146,12 @@ class Joiner {
     std::map<std::pair<std::size_t, std::int64_t>, std::vector<OpPlace>> told;
     for (std::size_t i = 0; i < logs_.size(); ++i) {
       const PhysicalLog& log = logs_[i];
+      const auto world = log.facts.find("world_size");
+      world_ = std::max<std::int64_t>(
+          world_, world == log.facts.end() ? 0 : to_int(world->second).value_or(0));
       for (std::size_t k = 0; k < log.ops.size(); ++k) {
         const OpRow& op = log.ops[k];
+        ranks_.insert(op.rank);
         if (op.kind != OpKind::kCommunication || op.waited_s >= 0) {
           continue;
         }
@@ -158,7 +168,8 @@ class Joiner {
               op.op == CommType::kNone ? log.names[static_cast<std::size_t>(op.name)] : "";
           sequence = {log.groups[static_cast<std::size_t>(op.group)], size, op.step, op.op, name};
         } else {  // a communicator has a stream of its own
-          sequence = {"", 0, op.step, CommType::kNone, fmt::format("stream {}", op.stream)};
+          sequence = {"", op.group_size, op.step, CommType::kNone,
+                      fmt::format("stream {}", op.stream)};
         }
         sequences_[sequence][op.rank].push_back({i, k});
       }
@@ -217,39 +228,39 @@ class Joiner {
     return result_.zero_s[place.log] + op.begin_s + op.duration_s;
   }
 
-  bool end_together(const std::vector<OpPlace>& a, const std::vector<OpPlace>& b) const {
-    if (a.size() != b.size()) {
-      return false;
-    }
-    std::vector<double> apart;  // of what is allowed
-    for (std::size_t k = 0; k < a.size(); ++k) {
-      const OpRow& one = row_of(logs_, a[k]);
-      const OpRow& other = row_of(logs_, b[k]);
-      if (one.op != other.op) {
-        return false;
-      }
-      if (everyone_waits(one.op)) {
-        const double most =
-            std::max(kClocksAgree, kEndTogether * std::min(one.duration_s, other.duration_s));
-        apart.push_back(std::abs(end_of(a[k]) - end_of(b[k])) / most);
+  /// `parts`: what is like in each step; who is of one group in one is so in all.
+  void join_by_ends(std::int32_t size, const Parts& parts) {
+    std::map<std::int32_t, EndsOfRank> ends;
+    for (const auto& [sequence, ranks] : parts) {
+      for (const auto& [rank, places] : *ranks) {
+        EndsOfRank& each = ends[rank];
+        each.rank = rank;
+        for (const OpPlace& place : places) {
+          const OpRow& op = row_of(logs_, place);
+          each.ops.push_back({op.op, op.op == CommType::kAllToAll ? -1 : op.bytes, end_of(place),
+                              everyone_waits(op.op) ? op.duration_s : -1});
+        }
       }
     }
-    return !apart.empty() && median(std::move(apart)) <= 1;
-  }
-
-  void join_by_ends(const Sequence& sequence, const Ranks& ranks) {
-    std::vector<Ranks> groups;
-    for (const auto& [rank, places] : ranks) {
-      const auto own = std::ranges::find_if(groups, [&, &its = places](const Ranks& group) {
-        return end_together(group.begin()->second, its);
-      });
-      Ranks& group = own == groups.end() ? groups.emplace_back() : *own;
-      group.emplace(rank, places);
+    std::vector<EndsOfRank> all;
+    all.reserve(ends.size());
+    for (auto& [rank, each] : ends) {
+      all.push_back(std::move(each));
     }
-    for (const Ranks& group : groups) {
-      Sequence part = sequence;
-      std::get<1>(part) = static_cast<std::int32_t>(group.size());
-      join(part, group);
+    for (const std::vector<std::int32_t>& members : ranks_that_end_together(all, size)) {
+      for (const auto& [sequence, ranks] : parts) {
+        Ranks group;
+        for (const std::int32_t rank : members) {
+          if (const auto found = ranks->find(rank); found != ranks->end()) {
+            group.emplace(*found);
+          }
+        }
+        Sequence part = *sequence;
+        std::get<1>(part) = std::max(size, static_cast<std::int32_t>(group.size()));
+        if (!group.empty()) {
+          join(part, group);
+        }
+      }
     }
   }
 
@@ -313,6 +324,8 @@ class Joiner {
 
   const std::vector<PhysicalLog>& logs_;
   std::map<Sequence, Ranks> sequences_;
+  std::int64_t world_ = 0;        // ranks of the run, as far as told
+  std::set<std::int32_t> ranks_;  // of the logs
   JoinedRun result_;
   std::size_t uneven_ = 0;
   std::size_t partial_ = 0;  // of groups of which ranks are missing

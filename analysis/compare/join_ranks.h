@@ -33,14 +33,13 @@ struct JoinedRun {
 /// Same are those that a log says are (OpRow::occurrence); else, among the ranks of one group (name
 /// and ranks) and in one step, the k-th of an operation on each rank, where all have equally many.
 /// Send/receives only in groups of two. Where a group's name stands for several groups (more ranks
-/// use it than it has), or nothing tells a group (then the k-th of each stream), ranks whose
-/// collectives end together (within 20 us or a tenth of the shorter one, at the median) are
-/// taken to be one.
+/// use it than it has), or nothing tells a group but that it has not all ranks of the run (then the
+/// k-th of each stream), ranks whose collectives end together are taken to be one (common_ends.h).
 ///
 /// Ranks leave a collective together: the median difference of the ends of two logs' common ones is
 /// how far their clocks are apart. From the first log on, clocks of logs with common collectives
 /// are set over each other if they are more than 20 us apart; less is what ends differ by anyway.
-/// O(n log n + collectives x ranks). ERRORS: two logs of one rank in one step.
+/// O(n log n). ERRORS: two logs of one rank in one step.
 JoinedRun join_ranks(const std::vector<PhysicalLog>& logs);
 
 /// In place of what each rank measured of a collective, waiting included, once for each collective

@@ -177,6 +177,7 @@ TableSetting table_setting(const CommSetting& setting, const CompareWishes& wish
   }
   const std::int32_t here =
       table.servers > 0 ? (table.ranks + table.servers - 1) / table.servers : 0;
+  table.each = std::max(1, table.servers == setting.servers ? here : each);
   if (here > each) {
     table.notes.push_back(fmt::format(
         "the log has {} GPUs in a server, {} {}: its links may be others", here,
@@ -261,8 +262,7 @@ std::vector<ComparedRow> predict_rows(const PhysicalLog& log, const CompareWishe
     compared.task.op = op;
     compared.task.bytes = row.bytes;
     compared.task.ranks = whole ? table.ranks : row.ranks;
-    const std::int32_t each = std::max(1, table.ranks / table.servers);
-    compared.task.servers = whole ? table.servers : servers_of_group(log, row, each);
+    compared.task.servers = whole ? table.servers : servers_of_group(log, row, table.each);
     if (op == CommType::kSendRecv && row.group >= 0 && compared.task.ranks > 2) {
       // A message of a group is between two of its ranks; nccl-tests' goes around all.
       compared.task.ranks = 2;

@@ -52,6 +52,7 @@ struct TableSetting {
   Preset preset;
   double step_factor = 1;  ///< that preset.system.rates.step_us was multiplied by
   std::int32_t ranks = 0, servers = 0;
+  std::int32_t each = 1;  ///< ranks of a server, by which a rank's number tells its server
   NcclWishes wishes;
   std::string refused;             ///< not empty: why there is no prediction
   std::vector<std::string> notes;  ///< what of the log was left out, or taken for something else

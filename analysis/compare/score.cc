@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/join_ranks.h"
 #include "base/csv_fields.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -179,10 +180,43 @@ void take_others(const std::string& folder, const CompareWishes& wishes, Score& 
   }
 }
 
+/// In the order of their names.
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code problem;
+  FileRecord::note_listed(folder);
+  for (const auto& entry : fs::recursive_directory_iterator(folder, problem)) {
+    if (entry.is_regular_file()) {
+      files.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+/// Traces of ranks, one folder's, which are taken to be of one run: each collective once, as long
+/// as its last rank took. Times that may hold waiting are none of a collective's.
+std::vector<PhysicalLog> joined_ranks(std::vector<PhysicalLog> logs, Warnings& left_out) {
+  try {
+    take_last_arrivals(logs);
+  } catch (const Error&) {
+    left_out.add("folders with traces of ranks of more than one run");
+  }
+  for (PhysicalLog& log : logs) {
+    const auto waiting = std::erase_if(log.comms, [](const CommRow& row) { return row.waits; });
+    if (waiting > 0) {
+      left_out.add("times of one rank that may include waiting for the others",
+                   static_cast<std::int64_t>(waiting));
+    }
+    log.ops = {};  // which take much more memory than what is compared
+  }
+  std::erase_if(logs, [](const PhysicalLog& log) { return log.comms.empty(); });
+  return logs;
+}
+
 }  // namespace
 
 Score score_folder(const std::string& folder, const CompareWishes& wishes, bool halves) {
-  std::error_code problem;
   if (!is_folder(folder)) {
     throw Error("there is no such folder").at(folder).expected("a folder of measurements");
   }
@@ -194,18 +228,15 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes, bool 
     take_index(folder, "", wishes, bins, score, kept);
     take_others(folder, wishes, score);
   } else {
-    std::vector<std::string> files;
-    FileRecord::note_listed(folder);
-    for (const auto& entry : fs::recursive_directory_iterator(folder, problem)) {
-      if (entry.is_regular_file()) {
-        files.push_back(entry.path().string());
-      }
-    }
-    std::ranges::sort(files);
-    for (const std::string& file : files) {
+    std::map<std::string, std::vector<PhysicalLog>> ranks;  // by folder, traces of ranks
+    for (const std::string& file : files_below(folder)) {
       try {
         for (PhysicalLog& log : read_logs(file)) {
-          take_log(std::move(log), wishes, {}, bins, score, kept);
+          if (std::ranges::any_of(log.comms, &CommRow::waits)) {
+            ranks[fs::path(file).parent_path().string()].push_back(std::move(log));
+          } else {
+            take_log(std::move(log), wishes, {}, bins, score, kept);
+          }
         }
       } catch (const Error& error) {
         score.left_out.add("files that are no logs of collectives");
@@ -214,11 +245,18 @@ Score score_folder(const std::string& folder, const CompareWishes& wishes, bool 
         }
       }
     }
+    for (auto& [path, logs] : ranks) {
+      for (PhysicalLog& log : joined_ranks(std::move(logs), score.left_out)) {
+        take_log(std::move(log), wishes, {}, bins, score, kept);
+      }
+    }
   }
   if (bins.large.empty() && bins.small.empty()) {
     Error nothing("nothing in this folder can be predicted");
     if (unread) {
       nothing.add_context(fmt::format("the first file left out: {}", unread->what()));
+    } else if (!score.left_out.entries().empty()) {
+      nothing.add_context(fmt::format("left out: {}", score.left_out.entries().front().text));
     }
     throw std::move(nothing).at(folder);
   }

@@ -75,6 +75,29 @@ StepTimes times_of(const std::vector<PhysicalLog>& logs, const JoinedRun& joined
   return result;
 }
 
+/// What of an operation's ranks each one waits for the last. Of what none leaves before all have
+/// come, that is how much longer than the last one it took, whatever clocks of several logs say.
+void wait_together(const std::vector<PhysicalLog>& logs, const JoinedRun& run,
+                   const JoinedOp& joined, std::vector<std::vector<double>>& waits) {
+  const auto op = [&](const OpPlace& place) -> const OpRow& {
+    return logs[place.log].ops[place.op];
+  };
+  const bool one_clock = std::ranges::all_of(joined.members, [&](const OpPlace& place) {
+    return place.log == joined.members.front().log;
+  });
+  double last = -INFINITY, shortest = INFINITY;
+  for (const OpPlace& place : joined.members) {
+    last = std::max(last, run.zero_s[place.log] + op(place).begin_s);
+    shortest = std::min(shortest, op(place).duration_s);
+  }
+  for (const OpPlace& place : joined.members) {
+    const double late = last - (run.zero_s[place.log] + op(place).begin_s);
+    const double longer = op(place).duration_s - shortest;
+    waits[place.log][place.op] = std::clamp(joined.everyone_waits && !one_clock ? longer : late,
+                                            0.0, std::max(0.0, op(place).duration_s));
+  }
+}
+
 /// Seconds that each operation waits for the last of its ranks to begin, by log and operation: as
 /// the log itself tells, else as its ranks do together.
 std::vector<std::vector<double>> waits_of(const std::vector<PhysicalLog>& logs,
@@ -85,17 +108,7 @@ std::vector<std::vector<double>> waits_of(const std::vector<PhysicalLog>& logs,
     waits.emplace_back(log.ops.size());
   }
   for (const JoinedOp& joined : run.joined) {
-    const auto begin = [&](const OpPlace& place) {
-      return run.zero_s[place.log] + logs[place.log].ops[place.op].begin_s;
-    };
-    double last = -INFINITY;
-    for (const OpPlace& place : joined.members) {
-      last = std::max(last, begin(place));
-    }
-    for (const OpPlace& place : joined.members) {
-      const double duration = logs[place.log].ops[place.op].duration_s;
-      waits[place.log][place.op] = std::clamp(last - begin(place), 0.0, std::max(0.0, duration));
-    }
+    wait_together(logs, run, joined, waits);
   }
   for (std::size_t i = 0; i < logs.size(); ++i) {
     for (std::size_t k = 0; k < logs[i].ops.size(); ++k) {
@@ -406,6 +419,10 @@ std::string steps_json(const StepComparison& c) {
   const std::optional<double> difference = c.difference();
   json["difference"] = difference ? Json(*difference) : Json();
   json["notes"] = c.notes;
+  json["warnings"] = Json::array();
+  for (const Warnings::Entry& entry : c.warnings.entries()) {
+    json["warnings"].push_back(entry.text);
+  }
   json["first"] = split(c.first);
   json["second"] = split(c.second);
   json["aligned"] = c.aligned;

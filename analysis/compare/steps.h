@@ -34,6 +34,7 @@ struct StepComparison {
   std::size_t aligned = 0, left = 0;  ///< operations with and without a counterpart
   std::vector<OpDifference> ops;      ///< the largest difference first
   std::vector<std::string> notes;     ///< what to know of how the figures came about
+  Warnings warnings;                  ///< of the logs' readers, for whoever compares to fill in
 
   /// What a step of the second run takes more than one of the first, as a part of that. Nothing
   /// where the first run tells no times.
@@ -47,7 +48,9 @@ struct StepComparison {
 /// The k-th operation of a name and kind on a rank belongs to the k-th of these on the same rank of
 /// the other run; collectives whose name the other run does not know, to those of the same
 /// operation and size. A communication waits until the last of its ranks (join_ranks) has begun the
-/// same one, and transfers from then on; where only one rank is known all of it is transfer. Logs
+/// same one, and transfers from then on; by clocks where one has them all, else, if none leaves
+/// before all have come, as long as it took longer than the last one. Where only one rank is known
+/// all of it is transfer. Logs
 /// that hold the times of steps alone (MLPerf's) are compared by these. ERRORS: a run of neither
 /// operations nor steps. O(n log n).
 StepComparison compare_steps(const std::vector<PhysicalLog>& first,

@@ -128,7 +128,13 @@ ExitCode run_against(const Flags& flags, std::optional<double> limit) {
   check_flags_against(flags);
   const std::vector<PhysicalLog> first = logs_of_steps(flags.logs),
                                  second = logs_of_steps(flags.against);
-  const compare::StepComparison steps = compare::compare_steps(first, second);
+  compare::StepComparison steps = compare::compare_steps(first, second);
+  for (const auto* logs : {&first, &second}) {
+    const Warnings told = warnings_of(*logs);
+    for (const Warnings::Entry& entry : told.entries()) {
+      steps.warnings.add(entry.text);
+    }
+  }
   const std::optional<double> difference = steps.difference();
   if (limit && !difference) {
     throw Error("the first run tells no times")

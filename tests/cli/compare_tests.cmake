@@ -36,6 +36,8 @@ lockstep_cli_test(cli_calibrate_unknown_rate ARGS compare calibrate ${two_tables
 lockstep_cli_test(cli_calibrate_chooses ARGS calibrate ${two_tables} -o @OUT@/x.json OUT "ll128_Bps" "not fitted: nvls_efficiency")
 lockstep_cli_test(cli_calibrate_too_many ARGS compare calibrate ${two_tables} --fit nvls_efficiency -o @OUT@/x.json EXIT 2 ERR "do not determine nvls_efficiency")
 lockstep_cli_test(cli_score ARGS score tests/data/logs OUT "tables; " "dgx-h100")
+# Two ranks' traces of one all-reduce, which one of them was 900 us early for.
+lockstep_cli_test(cli_score_ranks ARGS score tests/data/rank-traces OUT "1 tables of" "\\| dgx-h100 \\| allreduce \\| 1x2 \\| 1 to 64 MiB \\| 1 \\|")
 lockstep_cli_test(cli_score_json ARGS compare score tests/data/logs --json OUT "\"schema\": \"lockstep-score/1\"")
 lockstep_cli_test(cli_score_nothing_read ARGS score tests/data/logs --max-input 0 EXIT 2 ERR "nothing in this folder can be predicted" "two-tables.txt: the file has more than 0 B" "--max-input SIZE")
 lockstep_cli_test(cli_score_no_folder ARGS score nowhere EXIT 2 ERR "nowhere: there is no such folder")

@@ -98,6 +98,44 @@ TEST(ChakraNodes, CollectivesByTheirNumber) {
   EXPECT_EQ(chakra_collective(10), CommType::kNone);
 }
 
+/// A node with the attribute comm_size in a field of the value that `add` writes.
+template <class Add>
+std::optional<ChakraNode> sized(Add add) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint64(1, 1);
+  {
+    protozero::pbf_writer attribute(writer, 10);
+    attribute.add_string(1, "comm_size");
+    attribute.add_string(2, "what the network carries");
+    add(attribute);
+  }
+  return parse_chakra_node(body);
+}
+
+TEST(ChakraNodes, NumbersOfAllForms) {
+  using Writer = protozero::pbf_writer;
+  const std::int64_t bytes = 1 << 26;
+  const auto expect = [&](auto add) { EXPECT_EQ(sized(add).value().comm_bytes, bytes); };
+  expect([&](Writer& w) { w.add_double(3, bytes); });
+  expect([&](Writer& w) { w.add_float(5, bytes); });
+  expect([&](Writer& w) { w.add_int32(7, bytes); });
+  expect([&](Writer& w) { w.add_int64(9, bytes); });
+  expect([&](Writer& w) { w.add_uint32(11, bytes); });
+  expect([&](Writer& w) { w.add_uint64(13, bytes); });
+  expect([&](Writer& w) { w.add_sint32(15, bytes); });
+  expect([&](Writer& w) { w.add_sint64(17, bytes); });
+  expect([&](Writer& w) { w.add_fixed32(19, bytes); });
+  expect([&](Writer& w) { w.add_fixed64(21, bytes); });
+  expect([&](Writer& w) { w.add_sfixed32(23, bytes); });
+  expect([&](Writer& w) { w.add_sfixed64(25, bytes); });
+  EXPECT_EQ(sized([](Writer& w) { w.add_sint64(17, -5); }).value().comm_bytes, -5);
+  // What counts and is no number: the node is damaged.
+  EXPECT_FALSE(sized([](Writer& w) { w.add_string(29, "64"); }));
+  EXPECT_FALSE(sized([](Writer& w) { w.add_double(3, 1e300); }));
+  EXPECT_FALSE(sized([](Writer& w) { w.add_fixed64(99, 1); }));
+}
+
 // Both ranks compute 5 us, all-gather, where each puts in 100 B, and rank 0 sends 7 B to rank 1.
 TEST_F(ChakraEt, NodesBecomeOperations) {
   const std::string both = metadata() + compute(1, 5, {}) + collective(2, 2, 100, {1});

@@ -310,6 +310,66 @@ TEST(KinetoLog, CutListsOfRanksGoOnAsTheyBegin) {
             "on as few servers as hold them");
 }
 
+// A short file cannot ask for gigabytes.
+TEST(KinetoLog, RanksOfAllListsTogetherAreBounded) {
+  std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
+  for (int i = 0; i < 100; ++i) {
+    text += fmt::format(
+        R"({}{{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20,
+        "ts": {}, "dur": 2, "args": {{"Group size": 262144, "Process Group Name": "{}",
+        "Process Group Ranks": "[0, 1, ...]"}}}})",
+        i == 0 ? "" : ",", i, i);
+  }
+  const PhysicalLog log = read_log(text + "]}", "rank_0.json");
+  std::size_t ranks = 0;
+  for (const auto& members : log.members) {
+    ranks += members.size();
+  }
+  EXPECT_EQ(ranks, 16U << 18);
+  EXPECT_EQ(log.warnings.total(), 84);
+}
+
+// Conversions of clocks have given kernels a duration of -1.
+TEST(KinetoLog, KernelsWithoutADurationAreTold) {
+  const PhysicalLog log = read_log(R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": -1},
+    {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "pid": 0, "tid": 7, "ts": 2},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 7, "ts": 2, "dur": -1},
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 3, "dur": 5}]})",
+                                   "rank_0.json");
+  EXPECT_EQ(log.ops.size(), 1U);
+  ASSERT_EQ(log.warnings.entries().size(), 1U);
+  EXPECT_EQ(log.warnings.entries()[0].text,
+            "operations of a GPU without a begin or a duration were left out");
+  EXPECT_EQ(log.warnings.entries()[0].count, 2);
+}
+
+// What stands behind the events counts however long it is.
+TEST(KinetoLog, LongMetadata) {
+  const PhysicalLog log = read_log(
+      R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2}],
+      "noise": ")" +
+          std::string(100'000, 'x') +
+          R"(", "schemaVersion": 1, "distributedInfo": {"rank": 5, "world_size": 8}})",
+      "t.json");
+  EXPECT_EQ(log.ops.at(0).rank, 5);
+  EXPECT_EQ(log.facts.at("world_size"), "8");
+}
+
+// Before Kineto: the host and the GPU are two processes of one rank.
+TEST(KinetoLog, TracesOfTheLegacyProfiler) {
+  const PhysicalLog log = read_log(R"([
+    {"name": "aten::mm", "ph": "X", "ts": 1, "dur": 10, "tid": 1, "pid": "CPU functions"},
+    {"name": "gemm", "ph": "X", "ts": 3, "dur": 5, "tid": 7, "pid": "CUDA functions"},
+    {"name": "Memcpy HtoD", "ph": "X", "ts": 9, "dur": 2, "tid": 7, "pid": "CUDA functions"}])",
+                                   "rank_3.json");
+  ASSERT_EQ(log.ops.size(), 3U);
+  EXPECT_EQ(log.ops[0].kind, OpKind::kHost);
+  EXPECT_EQ(log.ops[1].kind, OpKind::kCompute);
+  EXPECT_EQ(log.ops[2].kind, OpKind::kCopy);
+  EXPECT_EQ(log.ops[1].rank, 3);
+}
+
 // Beside a collective that can be compared: one of no size, one of an unknown type.
 TEST(KinetoLog, CommunicationsThatCannotBeComparedAreCounted) {
   const auto kernel = [](int at, int size, const char* type) {

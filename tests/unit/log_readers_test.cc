@@ -207,6 +207,39 @@ TEST(LogReaders, HorovodNestsPhases) {
   EXPECT_EQ(log.ops[1].kind, OpKind::kWhole);  // ALLREDUCE is its phases
 }
 
+// Phases that touch are not at the same time, whatever the sum of begin and duration rounds to; and
+// a rank's file may tell which one it is of.
+TEST(LogReaders, HorovodsPhasesThatTouch) {
+  std::string text = R"([{"ph": "X", "name": "NEGOTIATE_ALLREDUCE", "ts": 0, "dur": 9, "pid": 1})";
+  for (int i = 0; i < 100; ++i) {
+    text += fmt::format(R"(,{{"ph": "X", "name": "WAIT_FOR_DATA", "ts": {}, "dur": 7, "pid": 1}})",
+                        1'000'003 + 7 * i);
+  }
+  const PhysicalLog log = read_log(text + "]", "rank2.json");
+  EXPECT_EQ(log.warnings.total(), 0);
+  EXPECT_EQ(log.ops.at(0).rank, 2);
+}
+
+// Chakra's trace_link lays the times of PyTorch's profiler beside the nodes.
+TEST(LogReaders, LinkedTracesHaveTheTimesOfTheGpu) {
+  const PhysicalLog log = read_log(
+      R"({"schema": "1.0.2-chakra.0.0.4", "nodes": [
+      {"id": 2, "name": "aten::mm", "ctrl_deps": 1, "ts": 1000, "inclusive_dur": 40, "exclusive_dur": 30},
+      {"id": 3, "name": "gemm", "ctrl_deps": 2, "cat": "kernel", "ts": 1050.5, "exclusive_dur": 500, "stream": 7},
+      {"id": 4, "name": "Memcpy DtoD", "ctrl_deps": 2, "cat": "gpu_memcpy", "ts": 1600, "exclusive_dur": 8}]})",
+      "et_rank1.json");
+  ASSERT_EQ(log.ops.size(), 3U);
+  EXPECT_EQ(log.ops[0].kind, OpKind::kHost);
+  EXPECT_EQ(log.ops[1].kind, OpKind::kCompute);
+  EXPECT_DOUBLE_EQ(log.ops[1].begin_s, 1050.5e-6);
+  EXPECT_DOUBLE_EQ(log.ops[1].duration_s, 500e-6);
+  EXPECT_EQ(log.ops[2].kind, OpKind::kCopy);
+  EXPECT_EQ(log.warnings.total(), 0);
+  const PhysicalLog timeless =
+      read_log(R"({"schema": "1", "nodes": [{"id": 2, "name": "aten::mm"}]})", "et.json");
+  EXPECT_EQ(timeless.warnings.entries().at(0).text, "no node tells how long it takes");
+}
+
 // Two tensors that are fused have a phase each of the one all-reduce.
 TEST(LogReaders, HorovodsFusedTensorsAreTold) {
   const auto timeline = [](int second) {

@@ -156,6 +156,23 @@ TEST(Predict, GroupsAreWhereTheirRanksAre) {
 
 // A message of a stage to the next is between two ranks, however many the group has; sendrecv_perf
 // has each rank send to the next.
+// Where the log tells no servers, ranks fill whole ones: 61 ranks that were seen, or a world of 12.
+TEST(Predict, RanksFillWholeServers) {
+  PhysicalLog log = table(61, 0, kGiB, 4000);
+  log.groups = {"dp"};
+  log.members = {{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60}};
+  log.comms[0].ranks = 16;
+  log.comms[0].group = 0;
+  EXPECT_EQ(rows_of(log).at(0).task.servers, 8);
+  log.settings[0].ranks = 12;
+  log.members = {{4, 5, 6, 7}};
+  log.comms[0].ranks = 4;
+  EXPECT_EQ(rows_of(log).at(0).task.servers, 1);
+  log.settings[0].servers = 3;  // of four, as the log says
+  log.members = {{3, 4, 5, 6}};
+  EXPECT_EQ(rows_of(log).at(0).task.servers, 2);
+}
+
 TEST(Predict, MessagesOfGroupsAreBetweenTwo) {
   PhysicalLog log = table(32, 4, 128 << 20, 800);
   log.groups = {"pp [0, 8, 16, 24]", "pp [0, 1, 2, 3]"};

@@ -235,6 +235,49 @@ TEST(Steps, WholesAreNotCountedBesideTheirParts) {
   EXPECT_DOUBLE_EQ(c.first.wait_s, 2);
 }
 
+// Rank 1's clock goes 100 us a second too fast: when it entered and left tells nothing, how long it
+// was in there does.
+TEST(Steps, WaitsOfSeveralLogsNeedNoClocks) {
+  std::vector<PhysicalLog> logs = {rank(0, "dp", 1, 2), rank(1, "dp", 1.6, 2)};
+  for (PhysicalLog& log : logs) {
+    for (int k = 1; k < 5; ++k) {
+      OpRow op = log.ops[0];
+      op.begin_s = op.begin_s + k * (op.rank == 0 ? 1 : 1.0001);
+      log.ops.push_back(op);
+    }
+  }
+  const StepComparison c = compare_steps(logs, logs);
+  EXPECT_NEAR(c.first.wait_s, 5 * 0.6 / 2, 1e-9);
+  EXPECT_NEAR(c.first.transfer_s, 5 * 0.4, 1e-9);
+}
+
+// A trace that is cut off has lost what its times count from.
+TEST(Steps, ALogWithoutItsBaseHasThatOfTheOthers) {
+  std::vector<PhysicalLog> logs = {rank(0, "dp", 1, 2), rank(1, "dp", 1.6, 2)};
+  logs[0].facts["baseTimeNanoseconds"] = "1720000000000000000";
+  EXPECT_NEAR(compare_steps(logs, logs).first_times.step_s, 1, 1e-9);
+}
+
+// PyTorch 2.2 tells the size of a group and not its name: two pairs that do the same 8 us apart.
+TEST(JoinRanks, ReplicasWithoutNamesStayApart) {
+  std::vector<PhysicalLog> logs;
+  for (const std::int32_t number : {0, 1, 2, 3}) {
+    const double late = number < 2 ? 0 : 8e-6;
+    logs.push_back(rank(number, "", 1 + late + 1e-4 * (number % 2), 2 + late));
+    logs.back().ops[0].group = -1;
+  }
+  const JoinedRun run = join_ranks(logs);
+  ASSERT_EQ(run.joined.size(), 2U);
+  EXPECT_EQ(run.joined[0].members.size(), 2U);
+  EXPECT_EQ(run.joined[0].members[1].log, 1U);
+  // Where a group has all ranks of the run, it is known.
+  for (PhysicalLog& log : logs) {
+    log.ops[0].group_size = 4;
+  }
+  ASSERT_EQ(join_ranks(logs).joined.size(), 1U);
+  EXPECT_EQ(join_ranks(logs).joined[0].members.size(), 4U);
+}
+
 // Ranks measured 1 s and 0.4 s of one collective: it took 0.4 s from when the last one came.
 TEST(JoinRanks, TheLastArrivalMeasuresTheCollective) {
   std::vector<PhysicalLog> logs = {rank(0, "dp", 1, 2), rank(1, "dp", 1.6, 2)};

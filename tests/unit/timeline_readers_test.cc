@@ -90,11 +90,11 @@ TEST_F(TimelineReaders, AllFormsTellTheSame) {
   const PhysicalLog json = written(line, ".json");
   ASSERT_EQ(json.ops.size(), line.events.size());
   for (const char* ending : {".pftrace", ".pftrace.gz", ".csv", ".csv.gz"}) {
-    const bool arrows = std::string(ending).starts_with(".pf");
+    const bool perfetto = std::string(ending).starts_with(".pf");
     const PhysicalLog log = written(line, ending);
-    EXPECT_EQ(log.format, arrows ? "perfetto" : "timeline-csv");
+    EXPECT_EQ(log.format, perfetto ? "perfetto" : "timeline-csv");
     EXPECT_THAT(log.warnings.entries(), IsEmpty());
-    EXPECT_EQ(ops_of(log, arrows), ops_of(json, arrows)) << ending;
+    EXPECT_EQ(ops_of(log, true), ops_of(json, true)) << ending;
     EXPECT_EQ(log.facts.at("begin_s"), json.facts.at("begin_s"));
   }
 }
@@ -146,6 +146,18 @@ TEST_F(TimelineReaders, RowsOfACsv) {
   EXPECT_NEAR(log.ops[0].duration_s, 1 - 1e-12, 1e-15);
   EXPECT_EQ(log.warnings.total(), 5);
   EXPECT_THAT(error_of([&] { (void)read_log(header, "t.csv"); }), HasSubstr("no rows"));
+  const PhysicalLog joined = read_log(
+      "rank,track,kind,name,begin_s,end_s,bytes,together\n"
+      "0,dp,allgather,a,1,2,64,7\n"
+      "1,dp,allgather,a,1,2,64,\n"
+      "2,dp,allgather,a,1,2,64,7\n"
+      "3,dp,allgather,a,1,2,64,x\n",
+      "t.csv");
+  ASSERT_EQ(joined.ops.size(), 3U);
+  EXPECT_GE(joined.ops[0].occurrence, 0);
+  EXPECT_EQ(joined.ops[0].occurrence, joined.ops[2].occurrence);
+  EXPECT_EQ(joined.ops[1].occurrence, -1);
+  EXPECT_EQ(joined.warnings.total(), 1);
 }
 
 }  // namespace

@@ -59,10 +59,10 @@ bool sniff(std::string_view head, std::string_view file_name) {
                      head.find("\"total\"") != std::string_view::npos || file_name == "comm.json"));
 }
 
-/// The rank that the folder of the file is named after: "…/3/comm.json".
+/// The rank that the folder of the file is named after: "…/3/comm.json", also in an archive.
 std::int32_t rank_of(const std::string& file) {
   const std::string folder = std::filesystem::path(file).parent_path().filename().string();
-  const auto rank = to_int(folder);
+  const auto rank = to_int(folder.substr(folder.rfind(':') + 1));
   return rank && *rank >= 0 && *rank < (1 << 24) ? static_cast<std::int32_t>(*rank) : 0;
 }
 

@@ -2,6 +2,7 @@
 // each (workloads/chakra_node.h). A trace has no clock of the GPU: nodes that have no start follow
 // each other.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <string>
@@ -43,11 +44,28 @@ bool sniff(std::string_view head, std::string_view name) {
   }
 }
 
+/// Nodes without a start follow the one before them; but protobuf does not write a start of 0, so
+/// that they begin there where the others' clock begins near it.
+void place(const std::vector<bool>& dated, std::vector<OpRow>& ops) {
+  double all = 0, first = INFINITY;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    all += ops[i].duration_s;
+    first = dated[i] ? std::min(first, ops[i].begin_s) : first;
+  }
+  double clock = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (!dated[i] && first > all) {
+      ops[i].begin_s = clock;
+    }
+    clock = ops[i].begin_s + ops[i].duration_s;
+  }
+}
+
 void read(std::string_view text, PhysicalLog& log) {
   TextTable names(log.names), groups(log.groups);
   const std::int32_t rank = std::max(0, rank_in_name(log.file));
   bool first = true;
-  double clock = 0;
+  std::vector<bool> dated;  // of log.ops
   std::vector<std::size_t> calls;
   while (!text.empty()) {
     const std::optional<std::string_view> message = take_chakra_message(text);
@@ -83,14 +101,16 @@ void read(std::string_view text, PhysicalLog& log) {
         calls.push_back(log.ops.size());
       }
     } else {
-      const bool copies = node->kind == ChakraKind::kLoad || node->kind == ChakraKind::kStore;
+      const bool copies = node->kind == ChakraKind::kLoad || node->kind == ChakraKind::kStore ||
+                          is_copy_kernel(node->name);
       row.kind = node->cpu ? OpKind::kHost : copies ? OpKind::kCopy : OpKind::kCompute;
     }
-    const bool dated = node->start_us > 0 && node->start_us < (1LL << 52);
-    row.begin_s = dated ? static_cast<double>(node->start_us) * 1e-6 : clock;
-    clock = row.begin_s + row.duration_s;
+    const bool is_dated = node->start_us > 0 && node->start_us < (1LL << 52);
+    row.begin_s = is_dated ? static_cast<double>(node->start_us) * 1e-6 : 0;
+    dated.push_back(is_dated);
     log.ops.push_back(row);
   }
+  place(dated, log.ops);
   keep_kernels_of_calls(log, calls);
   if (log.ops.empty()) {
     throw Error("there are no nodes").expected("a Chakra execution trace");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "trace/log_reader.h"
+#include "trace/rank_in_name.h"
 #include "trace/trace_events.h"
 
 namespace lockstep {
@@ -40,11 +41,13 @@ void read(std::string_view text, PhysicalLog& log) {
     bool has_phases = false;  ///< its time is theirs
   };
   TextTable names(log.names), groups(log.groups);
+  const std::int32_t rank = std::max(0, rank_in_name(log.file));
   std::map<std::string, std::string, std::less<>> tensors;
   std::map<std::string, std::vector<Open>, std::less<>> open;
   const auto add = [&](const std::string& pid, const std::string& phase, double begin, double end,
                        std::size_t depth, bool has_phases) {
     OpRow row;
+    row.rank = rank;
     row.kind = has_phases ? OpKind::kWhole : kind_of(phase);
     row.op = comm_type_in(phase);
     const auto tensor = tensors.find(pid);
@@ -100,10 +103,11 @@ void read(std::string_view text, PhysicalLog& log) {
   }
   std::ranges::stable_sort(log.ops, {}, &OpRow::begin_s);
   // Tensors that are fused have the phases of their common operation each.
+  constexpr double kSlack = 1e-9;  // of rounding; times are whole microseconds
   std::map<OpKind, double> ends;
   for (const OpRow& op : log.ops) {
     const auto [end, first] = ends.try_emplace(op.kind, op.begin_s + op.duration_s);
-    if (!first && op.kind != OpKind::kWhole && op.begin_s < end->second) {
+    if (!first && op.kind != OpKind::kWhole && op.begin_s + kSlack < end->second) {
       log.warnings.add(
           "phases of tensors at the same time, such as of fused ones, count once each");
     }

@@ -91,6 +91,15 @@ std::vector<std::int32_t> listed_ranks(std::string_view text, std::int32_t size,
   return agrees ? all : std::vector<std::int32_t>{};
 }
 
+bool is_copy(const TraceEvent& event) {
+  return event.cat == "gpu_memcpy" || event.cat == "gpu_memset" || event.cat == "Memcpy" ||
+         event.cat == "Memset";
+}
+
+bool is_kernel(const TraceEvent& event) {
+  return event.cat == "kernel" || event.cat == "Kernel" || event.cat == "concurrent_kernel";
+}
+
 class Reader {
  public:
   explicit Reader(PhysicalLog& log) : log_(log), names_(log.names), groups_(log.groups) {}
@@ -183,8 +192,14 @@ class Reader {
       take_mark(event);
       return;
     }
-    if (event.ph != "X" || event.dur_us < 0 || !std::isfinite(event.ts_us) ||
-        !std::isfinite(event.dur_us)) {
+    if (event.ph != "X") {
+      return;
+    }
+    const bool dated = std::isfinite(event.ts_us) && std::isfinite(event.dur_us);
+    if (!dated || event.dur_us < 0) {
+      if (!pytorch_ || is_kernel(event) || is_copy(event)) {
+        log_.warnings.add("operations of a GPU without a begin or a duration were left out");
+      }
       return;
     }
     if (event.name.starts_with("ProfilerStep#")) {
@@ -198,16 +213,15 @@ class Reader {
       return;
     }
     OpRow row;
-    const bool copy = event.cat == "gpu_memcpy" || event.cat == "gpu_memset" ||
-                      event.cat == "Memcpy" || event.cat == "Memset";
-    const bool kernel =
-        event.cat == "kernel" || event.cat == "Kernel" || event.cat == "concurrent_kernel";
+    const bool copy = is_copy(event), kernel = is_kernel(event);
     if (pytorch_ && !copy && !kernel) {
       calls_.take(event);
       return;
     }
     row.kind = copy ? OpKind::kCopy : OpKind::kCompute;
-    row.rank = pytorch_ ? rank_ : rank_of(event);
+    // The two processes of PyTorch's profiler before Kineto.
+    const bool of_host = event.pid == "CPU functions";
+    row.rank = pytorch_ || of_host || event.pid == "CUDA functions" ? rank_ : rank_of(event);
     row.stream = static_cast<std::int32_t>(std::clamp<std::int64_t>(
         event.stream >= 0 ? event.stream : to_int(event.tid).value_or(0), 0, 1 << 30));
     row.begin_s = event.ts_us * 1e-6;
@@ -230,6 +244,11 @@ class Reader {
         row.kind = OpKind::kCommunication;
         row.op = kind;
       }
+    }
+    if (of_host) {
+      row.kind = OpKind::kHost;
+    } else if (row.kind == OpKind::kCompute && is_copy_kernel(event.name)) {
+      row.kind = OpKind::kCopy;
     }
     if (row.kind == OpKind::kCommunication) {
       take_size(event, row);
@@ -344,9 +363,13 @@ class Reader {
     const std::int32_t group = groups_.index(text);
     log_.members.resize(log_.groups.size());
     if (log_.groups.size() > known) {
-      auto& members = log_.members.back();
-      members = listed_ranks(ranks, size, world_size_);
-      if (members.empty() && ranks.find("...") != std::string_view::npos) {
+      constexpr std::size_t kMostMembers = 1 << 22;  // of all groups; more would be nonsense
+      std::vector<std::int32_t> members = listed_ranks(ranks, size, world_size_);
+      if (listed_ + members.size() <= kMostMembers) {
+        listed_ += members.size();
+        log_.members.back() = std::move(members);
+      }
+      if (log_.members.back().empty() && ranks.find("...") != std::string_view::npos) {
         log_.warnings.add(
             "groups whose list of ranks is cut, and does not tell how it goes on, are taken to be "
             "on as few servers as hold them");
@@ -429,12 +452,7 @@ class Reader {
     if (number && *number >= 0 && *number < (1 << 24)) {
       return static_cast<std::int32_t>(*number);
     }
-    const auto found = std::ranges::find(processes_, event.pid);
-    if (found != processes_.end()) {
-      return static_cast<std::int32_t>(found - processes_.begin());
-    }
-    processes_.emplace_back(event.pid);
-    return static_cast<std::int32_t>(processes_.size()) - 1;
+    return processes_.index(event.pid);
   }
 
   /// Times from the first event on: microseconds since 1970 would not fit well into a double. The
@@ -459,7 +477,8 @@ class Reader {
   bool pytorch_ = false;
   std::int32_t rank_ = 0;
   std::int64_t world_size_ = 0;  // 0 or below: not told
-  std::vector<std::string> processes_;
+  std::vector<std::string> process_names_;
+  TextTable processes_{process_names_};
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> threads_;  // by rank and stream
   std::map<std::string, std::pair<ArrowEnd, ArrowEnd>> arrows_;           // by id
   std::vector<OpRow*> order_;
@@ -472,6 +491,7 @@ class Reader {
   HostCalls calls_;
   std::vector<std::pair<std::size_t, std::int64_t>> asked_;  // index into ops, its correlation
   std::int64_t occurrences_ = 0;
+  std::size_t listed_ = 0;  // ranks of all groups
 };
 
 void read(std::string_view text, PhysicalLog& log) { Reader(log).run(text); }

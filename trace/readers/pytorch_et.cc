@@ -40,6 +40,16 @@ const Json* member(const Json& node, std::initializer_list<const char*> names) {
   return nullptr;
 }
 
+/// Microseconds, which some writers give with a fraction; nothing where it is no time.
+std::optional<double> microseconds_of(const Json* json) {
+  constexpr double kMost = 1e15;
+  if (json == nullptr || !json->is_number()) {
+    return std::nullopt;
+  }
+  const double us = json->get<double>();
+  return us >= 0 && us < kMost ? std::optional(us) : std::nullopt;
+}
+
 std::int64_t whole(const Json* json, std::int64_t otherwise) {
   return json != nullptr && json->is_number_integer() ? json->get<std::int64_t>() : otherwise;
 }
@@ -82,13 +92,24 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names,
   row.name = names.index(std::string_view(text).substr(0, 200));
   const std::int64_t type = whole(member(node, {"NodeType", "type"}), 0);
   const Json* cpu = member(node, {"is_cpu_op"});
-  const bool on_host = cpu == nullptr || !cpu->is_boolean() || cpu->get<bool>();
+  // Chakra's trace_link lays Kineto's categories and times beside the nodes.
+  const Json* category = member(node, {"cat"});
+  const bool of_gpu =
+      category != nullptr && category->is_string() &&
+      (*category == "kernel" || category->get<std::string>().starts_with("gpu_mem"));
+  const bool told = cpu != nullptr && cpu->is_boolean();
+  const bool on_host = told ? cpu->get<bool>() : !of_gpu;
   const bool nccl = text.starts_with("nccl") || text.starts_with("c10d::") ||
                     text == "record_param_comms" || (type >= 5 && type <= 7);
   row.op = nccl ? comm_type_in(text) : CommType::kNone;
-  row.kind = nccl ? OpKind::kCommunication : on_host ? OpKind::kHost : OpKind::kCompute;
-  const std::int64_t runtime = whole(member(node, {"runtime", "duration_micros", "duration"}), 0);
-  row.duration_s = static_cast<double>(std::clamp<std::int64_t>(runtime, 0, 1LL << 50)) * 1e-6;
+  row.kind = nccl                   ? OpKind::kCommunication
+             : on_host              ? OpKind::kHost
+             : is_copy_kernel(text) ? OpKind::kCopy
+                                    : OpKind::kCompute;
+  row.duration_s = 1e-6 * microseconds_of(member(node, {"runtime", "duration_micros", "duration",
+                                                        "inclusive_dur", "exclusive_dur", "dur"}))
+                              .value_or(0);
+  row.begin_s = 1e-6 * microseconds_of(member(node, {"ts"})).value_or(-1e6);
   if (nccl) {
     const Json* inputs = member(node, {"inputs"});
     const Json* values =
@@ -103,8 +124,9 @@ void take_node(const Json& node, std::int32_t rank, TextTable& names,
   log.ops.push_back(row);
 }
 
-/// Nodes follow each other in the order of their ids, those of the host within their parents: a
-/// file gives durations, but no begins. What a host's operation starts on the GPU runs behind it.
+/// Nodes follow each other in the order of their ids, those of the host within their parents, where
+/// a file gives durations, but no begins (less than 0 here). What a host's operation starts on the
+/// GPU runs behind it.
 void place_nodes(const std::map<std::int64_t, std::int64_t>& parents,
                  const std::vector<std::int64_t>& ids, std::vector<OpRow>& ops) {
   std::vector<std::size_t> order(ops.size());
@@ -114,7 +136,11 @@ void place_nodes(const std::map<std::int64_t, std::int64_t>& parents,
   double clock = 0;
   for (const std::size_t i : order) {
     OpRow& op = ops[i];
-    const bool host = op.kind != OpKind::kCompute;
+    if (op.begin_s >= 0) {
+      clock = std::max(clock, op.begin_s + op.duration_s);
+      continue;
+    }
+    const bool host = op.kind != OpKind::kCompute && op.kind != OpKind::kCopy;
     auto within = next.end();
     auto parent = parents.find(ids[i]);
     for (int depth = 0; host && depth < kDeepest && parent != parents.end(); ++depth) {
@@ -184,6 +210,9 @@ void read(std::string_view text, PhysicalLog& log) {
   keep_kernels_of_calls(log, outer_calls(parents, calls, log));
   if (log.ops.empty()) {
     throw Error("there are no nodes with a name");
+  }
+  if (std::ranges::all_of(log.ops, [](const OpRow& op) { return op.duration_s == 0; })) {
+    log.warnings.add("no node tells how long it takes");
   }
 }
 

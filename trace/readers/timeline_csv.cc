@@ -16,18 +16,25 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kHeader = "rank,track,kind,name,begin_s,end_s,bytes";
+constexpr std::string_view kHeader = "rank,track,kind,name,begin_s,end_s,bytes,together";
+
+/// How many columns a header has; 0: it is another one. Earlier versions wrote seven.
+std::size_t columns_of(std::string_view header) {
+  header = trim(header);
+  return header == kHeader ? 8 : header == kHeader.substr(0, kHeader.rfind(',')) ? 7 : 0;
+}
 
 bool sniff(std::string_view head, std::string_view) {
   std::string_view line;
-  return next_line(head, line) && trim(line) == kHeader;
+  return next_line(head, line) && columns_of(line) > 0;
 }
 
 class Reader {
  public:
   void run(std::string_view text, PhysicalLog& log) {
     std::string_view line;
-    if (!next_line(text, line) || trim(line) != kHeader) {
+    columns_ = next_line(text, line) ? columns_of(line) : 0;
+    if (columns_ == 0) {
       throw Error("the first line is another one").expected(std::string(kHeader));
     }
     timeline_.keys = {"bytes"};
@@ -46,13 +53,17 @@ class Reader {
   /// Whether it is a row.
   bool take(std::string_view line) {
     split_csv(line, fields_);
-    if (fields_.size() != 7) {
+    if (fields_.size() != columns_) {
       return false;
     }
     const auto rank = to_int(fields_[0]), bytes = to_int(fields_[6]);
     const std::optional<Time> begin = time(fields_[4]), end = time(fields_[5]);
     if (!rank || *rank < 0 || *rank >= (1 << 24) || !bytes || *bytes < 0 || !begin || !end ||
         *end < *begin) {
+      return false;
+    }
+    const std::int64_t together = columns_ > 7 ? to_int(fields_[7]).value_or(-1) : -1;
+    if (columns_ > 7 && !fields_[7].empty() && together < 0) {
       return false;
     }
     TimelineEvent event;
@@ -65,6 +76,12 @@ class Reader {
       event.arguments = 1;
       event.first_argument = std::ssize(timeline_.arguments);
       timeline_.arguments.push_back({0, *bytes});
+    }
+    if (together >= 0) {
+      const auto [first, is_new] = together_.try_emplace(together, std::ssize(timeline_.events));
+      if (!is_new) {
+        timeline_.flows.push_back({first->second, std::ssize(timeline_.events)});
+      }
     }
     timeline_.events.push_back(event);
     return true;
@@ -96,6 +113,8 @@ class Reader {
   TextTable names_{timeline_.names}, kinds_{timeline_.kinds};
   std::map<std::pair<std::int32_t, std::string>, std::int32_t> tracks_;
   std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> ranks_;  // track, tracks below it
+  std::map<std::int64_t, std::int64_t> together_;  // the first event of each number
+  std::size_t columns_ = 0;
   std::vector<std::string> fields_;
 };
 
