@@ -216,7 +216,11 @@ FabricEpisodes::CarryOut(int64_t last)
             m_state.events.Push({begins[next].time, m_state.NextKey(), begins[next].what});
             ++next;
         }
-        if (m_state.events.IsEmpty() || m_state.events.Top().time > last)
+        // What had happened when the next one was handed over is over before it comes.
+        const int64_t until = next < begins.size()
+                                  ? std::max(last, m_state.messages[begins[next].GetIndex()].after)
+                                  : last;
+        if (m_state.events.IsEmpty() || m_state.events.Top().time > until)
         {
             break;
         }

@@ -182,12 +182,13 @@ FabricWires::StartWaiting(uint32_t index)
     {
         ++first;
     }
-    for (uint32_t i = first; i < port.ring.GetSize(); ++i)
+    uint32_t i = first;
+    for (; i < port.ring.GetSize(); ++i)
     {
         FabricUnit& unit = port.ring[i];
         if (!m_parts.credits.Take(index, unit.wire))
         {
-            return false;
+            break;
         }
         SetTimes(port, unit, std::max(port.freeAt, m_state.now), m_state.now);
         if (i == 0)
@@ -195,11 +196,12 @@ FabricWires::StartWaiting(uint32_t index)
             ArmArrival(index);
         }
     }
-    if (m_state.nodes[port.from].pausing > 0)
+    const bool all = i == port.ring.GetSize();
+    if ((all || i > first) && m_state.nodes[port.from].pausing > 0)
     {
-        Watch(port.from);
+        Watch(port.from); // the room of those that start now is free when they do
     }
-    return true;
+    return all;
 }
 
 void

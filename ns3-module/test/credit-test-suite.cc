@@ -62,16 +62,17 @@ class NvSwitchStar
     }
 
     /**
-     * \return when each message was delivered, ps, by sender
+     * \param delivered else: sent
+     * \return when each message was that, ps, by sender
      */
     std::map<uint64_t, int64_t>
-    Run()
+    Run(bool delivered = true)
     {
         Simulator::Run();
         std::map<uint64_t, int64_t> ends;
         for (const Fabric::Completion& done : fabric->GetCompletions())
         {
-            if (done.delivered)
+            if (done.delivered == delivered)
             {
                 ends[done.tag] = done.time;
             }
@@ -114,6 +115,38 @@ class OnePacketTestCase : public TestCase
         NvSwitchStar wide(2, 15 * 4158);
         wide.Send(0, 1, 1000);
         NS_TEST_EXPECT_MSG_EQ(wide.Run().at(0), 1001 * 83160 + 1000000, "as if there were none");
+    }
+};
+
+/** Room for one packet at a time, and three senders. */
+class ThreeSendersTestCase : public TestCase
+{
+  public:
+    ThreeSendersTestCase()
+        : TestCase("Credits for one packet, three senders to one GPU, to the picosecond")
+    {
+    }
+
+  private:
+    void
+    DoRun() override
+    {
+        // The first packets are at the NVSwitch at 583160. That link begins with one of them a
+        // turn of 1083160: at 583160, 1666320, 2749480. Then the room of each is free, 500000
+        // later its sender knows, and its second packet has left 83160 after that, whoever else
+        // still waits there.
+        NvSwitchStar star(4, 4158);
+        for (uint32_t from = 1; from < 4; ++from)
+        {
+            star.Send(from, 0, 2);
+        }
+        const std::map<uint64_t, int64_t> sent = star.Run(false);
+        for (uint32_t from = 1; from < 4; ++from)
+        {
+            NS_TEST_EXPECT_MSG_EQ(sent.at(from),
+                                  583160 + (from - 1) * 1083160 + 500000 + 83160,
+                                  "GPU " << from);
+        }
     }
 };
 
@@ -232,6 +265,7 @@ class CreditTestSuite : public TestSuite
             Time::SetResolution(Time::PS);
         }
         AddTestCase(new OnePacketTestCase, TestCase::QUICK);
+        AddTestCase(new ThreeSendersTestCase, TestCase::QUICK);
         AddTestCase(new CreditIncastTestCase, TestCase::QUICK);
         AddTestCase(new PortRateTestCase, TestCase::QUICK);
     }

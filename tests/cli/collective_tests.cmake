@@ -25,6 +25,8 @@ lockstep_cli_test(cli_collective_twice ARGS collective --op allreduce --placemen
 lockstep_cli_test(cli_collective_rail_affinity ARGS collective --op allreduce --size 64MiB --algorithm ring --topology AlibabaHPN:g=16,psn=8,asn=16 --rail-affinity OUT " 364\\.4[0-9] ")
 if(TARGET lockstep-packet)
   lockstep_cli_test(cli_collective_packet_two_nics ARGS collective --op allreduce --size 64MiB --algorithm ring --topology AlibabaHPN:g=16,psn=8,asn=16 --spray --engine packet LABELS fast ns3 OUT " 36[4-7]\\.[0-9]+ ")
+  # What begins in the moment that is told.
+  lockstep_cli_test(cli_collective_packet_no_latency ARGS collective --op allgather --size 1000000B -n Spectrum-X:g=32 --algorithm ring -e packet --send-latency 0s LABELS fast ns3 OUT " 7\\.723 ")
   lockstep_cli_test(cli_collective_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet LABELS fast ns3 GOLDEN collective/packet.txt)
 endif()
 lockstep_cli_test(cli_collective_analytic_jitter ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic --jitter 1us EXIT 2 ERR "--jitter: the analytic engine has a formula")
