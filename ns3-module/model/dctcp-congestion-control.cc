@@ -49,7 +49,7 @@ DctcpCongestionControl::GetTypeId()
 uint32_t
 DctcpCongestionControl::GetNeeds() const
 {
-    return MARKS;
+    return MARKS | MARKED_BYTES;
 }
 
 void
@@ -68,7 +68,7 @@ DctcpCongestionControl::Acknowledge(FabricQueuePair& pair, const FabricFeedback&
 {
     State& state = m_states[pair.index];
     state.all += feedback.newlyAcked;
-    state.marked += feedback.marked ? feedback.newlyAcked : 0;
+    state.marked += feedback.newlyMarked;
     if (pair.acked < state.update || state.all == 0)
     {
         return;

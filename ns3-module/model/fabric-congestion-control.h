@@ -29,9 +29,10 @@ class FabricCongestionControl : public Object
     /** What it needs the network to do. */
     enum Need : uint32_t
     {
-        MARKS = 1,     //!< ECN marks echoed by ACKs
-        TELEMETRY = 2, //!< in-band telemetry
-        SHARERS = 4    //!< how many queue pairs send by the last port of this one
+        MARKS = 1,       //!< ECN marks echoed by ACKs
+        TELEMETRY = 2,   //!< in-band telemetry
+        SHARERS = 4,     //!< how many queue pairs send by the last port of this one
+        MARKED_BYTES = 8 //!< how much of what an ACK confirms was marked
     };
 
     /** \return the sum of its needs */

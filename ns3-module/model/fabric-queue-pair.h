@@ -33,6 +33,7 @@ struct FabricFeedback
     int64_t now;                      //!< ps
     int64_t roundTrip;                //!< ps, from the sending of the last data packet it covers
     int64_t newlyAcked;               //!< bytes
+    int64_t newlyMarked;              //!< bytes of those that had marks, where it is asked for
     bool marked;                      //!< congestion experienced
     uint32_t sharers;                 //!< flows that the receiver is being sent at this time
     const FabricTelemetry* telemetry; //!< what the hops wrote, or nullptr
@@ -85,6 +86,7 @@ struct FabricQueuePair
     int64_t nackTime;     //!< receiver: ps, last NACK, or -1
     int64_t nackOffset;   //!< receiver: what it asked for
     uint32_t unconfirmed; //!< receiver: packets since the last ACK
+    uint32_t markedBytes; //!< receiver: of those that were marked
     bool marked;          //!< receiver: one of those was marked
 
     uint32_t oldest;    //!< message: not yet acknowledged

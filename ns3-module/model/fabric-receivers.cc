@@ -80,9 +80,7 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
     // Closing a gap is confirmed at once (RFC 5681, section 4.2): the sender may have no window
     // left to send the packets that would make the interval full.
     const bool closed = (pair.ways > 1 || (repeats && m_state.lossy)) && CatchUp(pair);
-    pair.unconfirmed += unit.packets;
-    const bool marked = (unit.flags & FabricUnit::CE) != 0;
-    pair.marked = pair.marked || marked;
+    const bool marked = NoteReceived(pair, unit);
     bool last = false;
     while (pair.receiving != FabricState::NONE &&
            m_state.messages[pair.receiving].end <= pair.expected)
@@ -112,12 +110,23 @@ FabricReceivers::ReceiveData(FabricQueuePair& pair, const FabricUnit& unit)
 }
 
 bool
+FabricReceivers::NoteReceived(FabricQueuePair& pair, const FabricUnit& unit)
+{
+    const bool marked = (unit.flags & FabricUnit::CE) != 0;
+    pair.unconfirmed += unit.packets;
+    if (marked && (m_state.tables.needs & FabricCongestionControl::MARKED_BYTES) != 0)
+    {
+        pair.markedBytes += unit.payload;
+    }
+    pair.marked = pair.marked || marked;
+    return marked;
+}
+
+bool
 FabricReceivers::ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit)
 {
     m_state.sprays[pair.index].early.emplace(unit.sequence, unit.sequence + unit.payload);
-    pair.unconfirmed += unit.packets;
-    const bool marked = (unit.flags & FabricUnit::CE) != 0;
-    pair.marked = pair.marked || marked;
+    const bool marked = NoteReceived(pair, unit);
     if (marked || pair.unconfirmed >= m_state.parameters.ackInterval)
     {
         return SendAck(pair, unit, 0);
@@ -173,13 +182,16 @@ FabricReceivers::SendAck(FabricQueuePair& pair, const FabricUnit& cause, uint8_t
     unit.trafficClass =
         static_cast<uint8_t>(std::min(m_state.parameters.ackClass, m_state.parameters.classes - 1));
     unit.telemetry = cause.telemetry;
+    // An ACK carries no data, so its payload field is free.
+    unit.payload = (flags & FabricUnit::NACK) != 0 ? 0 : pair.markedBytes;
     if ((flags & FabricUnit::NACK) != 0 && m_state.parameters.recovery == FABRIC_SELECTIVE_REPEAT)
     {
-        // How much is missing; an ACK carries no data, so its payload field is free.
+        // How much is missing.
         const int64_t gap = m_state.sprays[pair.index].early.begin()->first - pair.expected;
         unit.payload = static_cast<uint32_t>(std::min<int64_t>(gap, INT32_MAX));
     }
     pair.unconfirmed = 0;
+    pair.markedBytes = 0;
     pair.marked = false;
     ++pair.underWay;
     m_parts.senders.Forward(m_state.routes[pair.back], unit);
@@ -213,6 +225,10 @@ FabricReceivers::ReceiveAck(FabricQueuePair& pair, const FabricUnit& unit)
         feedback.roundTrip = m_state.now - unit.sent;
         feedback.newlyAcked = std::max<int64_t>(0, newly);
         feedback.marked = (unit.flags & FabricUnit::CE) != 0;
+        const bool told = (unit.flags & FabricUnit::NACK) == 0;
+        feedback.newlyMarked = told              ? int64_t{unit.payload}
+                               : feedback.marked ? feedback.newlyAcked
+                                                 : 0;
         feedback.sharers = m_state.LastPortOf(pair).receiving;
         feedback.telemetry = unit.telemetry == FabricUnit::NO_TELEMETRY
                                  ? nullptr

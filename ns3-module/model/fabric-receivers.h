@@ -61,6 +61,8 @@ class FabricReceivers
     bool
     ReceiveEarly(FabricQueuePair& pair, const FabricUnit& unit);
     bool
+    NoteReceived(FabricQueuePair& pair, const FabricUnit& unit);
+    bool
     CatchUp(FabricQueuePair& pair);
     int64_t
     ChunkStart(const FabricQueuePair& pair) const;

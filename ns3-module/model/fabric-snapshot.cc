@@ -60,7 +60,8 @@ FabricSnapshot::SavePair(const FabricQueuePair& pair)
                               Ahead(pair.available, m_state.now),
                               pair.window,
                               static_cast<int64_t>(pair.rate),
-                              int64_t{pair.unconfirmed} << 1 | (pair.marked ? 1 : 0),
+                              int64_t{pair.markedBytes} << 33 | int64_t{pair.unconfirmed} << 1 |
+                                  (pair.marked ? 1 : 0),
                               int64_t{pair.oldest} << 32 | pair.sending,
                               int64_t{pair.receiving} << 32 | pair.slot};
     numbers.insert(numbers.end(), std::begin(values), std::end(values));

@@ -49,7 +49,7 @@ struct Bounds
 const std::vector<Bounds> BOUNDS = {
     {"ns3::FabricCongestionControl", 0.99, 0.01, 1.75e6, 14.0e6, 0.5},
     {"ns3::DcqcnCongestionControl", 0.95, 0.08, 0.85e6, 4.2e6, 0.5},
-    {"ns3::DctcpCongestionControl", 0.95, 0.03, 0.85e6, 4.2e6, 2.5},
+    {"ns3::DctcpCongestionControl", 0.94, 0.03, 0.85e6, 4.2e6, 2.5},
     {"ns3::HpccCongestionControl", 0.95, 0.32, 0.05e6, 1.0e6, 0.5},
     {"ns3::SwiftCongestionControl", 0.99, 0.02, 0.3e6, 3.6e6, 0.5},
     {"ns3::TimelyCongestionControl", 0.95, 0.02, 1.75e6, 9.0e6, 1.5},
