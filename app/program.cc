@@ -81,6 +81,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
     bodies.emplace_back(sub, command->define(*sub));
     add_common_flags(*sub, common);
   }
+  read_numbers_as_decimal(app);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -90,10 +91,13 @@ ExitCode run(const std::vector<std::string>& arguments) {
     write_file("-", std::string(version.what()) + "\n");
     return ExitCode::kDone;
   } catch (const CLI::ParseError& problem) {
+    check_dashes(app, arguments);
     throw usage_error(app, problem);
   }
+  check_dashes(app, arguments);
   check_numbers(app);
   check_output_names(app, arguments);
+  check_streams(app);
   const InputLimit limit(
       common.max_input.empty()
           ? std::nullopt

@@ -17,6 +17,11 @@
 namespace lockstep {
 namespace {
 
+/// Flags that name what is written.
+constexpr std::array<std::string_view, 12> kOutputs{
+    "output", "report", "figure",  "picture",    "trace",        "csv",
+    "fct",    "pfc",    "samples", "memory-csv", "byteps-trace", "resume"};
+
 std::vector<std::string> flags_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -117,6 +122,32 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   return about(app, printable(problem.what(), 400)).hint(help_hint(app));
 }
 
+void read_numbers_as_decimal(CLI::App& app) {
+  const auto decimal = [](std::string& text) -> std::string {
+    const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+    const std::size_t digits = std::min(text.find_first_not_of('0', sign), text.size());
+    if (digits == sign) {
+      return {};
+    }
+    const std::string rest = text.substr(digits);
+    if (!rest.empty() && std::string_view("xXbBoO").find(rest.front()) != std::string_view::npos) {
+      return fmt::format("'{}' is no whole decimal number", printable(text, 100));
+    }
+    const bool more = !rest.empty() && rest.front() >= '0' && rest.front() <= '9';
+    text = text.substr(0, sign) + (more ? rest : "0" + rest);
+    return {};
+  };
+  for (CLI::Option* option : app.get_options()) {
+    const std::string kind = option->get_type_name();
+    if (kind.starts_with("INT") || kind.starts_with("UINT")) {
+      option->transform(CLI::Validator(decimal, ""));
+    }
+  }
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    read_numbers_as_decimal(*sub);
+  }
+}
+
 void check_numbers(const CLI::App& root) {
   for (const CLI::Option* option : chosen(root).get_options()) {
     const std::string kind = option->get_type_name();
@@ -132,12 +163,12 @@ void check_numbers(const CLI::App& root) {
           refuse(text, "no finite number");
         }
       } else if (kind.starts_with("INT")) {
-        (void)std::strtoll(text.c_str(), nullptr, 0);
+        (void)std::strtoll(text.c_str(), nullptr, 10);
       } else if (kind.starts_with("UINT")) {
         if (text.starts_with('-')) {
           refuse(text, "negative");  // strtoull() would take it modulo 2^64
         }
-        (void)std::strtoull(text.c_str(), nullptr, 0);
+        (void)std::strtoull(text.c_str(), nullptr, 10);
       }
       if (errno == ERANGE && !kind.starts_with("FLOAT")) {
         refuse(text, "too large");
@@ -147,9 +178,6 @@ void check_numbers(const CLI::App& root) {
 }
 
 void check_output_names(const CLI::App& root, const std::vector<std::string>& arguments) {
-  constexpr std::array<std::string_view, 12> kOutputs{
-      "output", "report", "figure",  "picture",    "trace",        "csv",
-      "fct",    "pfc",    "samples", "memory-csv", "byteps-trace", "resume"};
   for (const CLI::Option* option : chosen(root).get_options()) {
     const bool unnamed = std::ranges::any_of(option->get_lnames(), [&](const std::string& name) {
       return std::ranges::find(kOutputs, name) != kOutputs.end() &&
@@ -161,6 +189,50 @@ void check_output_names(const CLI::App& root, const std::vector<std::string>& ar
           .field(option->get_name())
           .expected("a file or folder to write")
           .hint(help_hint(chosen(root)));
+    }
+  }
+}
+
+void check_streams(const CLI::App& root) {
+  constexpr std::array<std::string_view, 3> kOfPackets{"fct", "pfc", "samples"};
+  const CLI::Option* reads = nullptr;
+  for (const CLI::Option* option : chosen(root).get_options()) {
+    const auto is_one_of = [&](const auto& names) {
+      return std::ranges::any_of(option->get_lnames(), [&](const std::string& name) {
+        return std::ranges::find(names, name) != names.end();
+      });
+    };
+    if (std::ranges::find(option->results(), "-") == option->results().end()) {
+      continue;
+    }
+    if (is_one_of(kOfPackets)) {
+      throw Error("standard output is for the result")
+          .field(option->get_name())
+          .expected("a file to write");
+    }
+    if (is_one_of(kOutputs)) {
+      continue;
+    }
+    if (reads != nullptr) {
+      throw Error(fmt::format("standard input goes to {} already", reads->get_name()))
+          .field(option->get_name())
+          .expected("a file for one of them");
+    }
+    reads = option;
+  }
+}
+
+void check_dashes(const CLI::App& root, const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() < 3 || name[0] != '-' || name[1] == '-') {
+      continue;
+    }
+    for (const CLI::Option* option : chosen(root).get_options()) {
+      if (option->check_lname(name.substr(1))) {
+        throw about(chosen(root), fmt::format("unknown flag '{}'", printable(name)))
+            .hint(fmt::format("did you mean '-{}'?", name));
+      }
     }
   }
 }

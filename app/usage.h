@@ -21,6 +21,15 @@ Error usage_error(const CLI::App& command, const UnknownFlag& problem);
 /// 64 bits: CLI11 finds NaN in any range and takes the largest number for a larger one.
 void check_numbers(const CLI::App& root);
 
+/// Whole numbers of flags are decimal from now on: CLI11 takes 010 for 8 and 0x10 for 16.
+void read_numbers_as_decimal(CLI::App& app);
+
+/// ERRORS: "-" where it cannot be: twice for standard input, or for what another process writes.
+void check_streams(const CLI::App& root);
+
+/// ERRORS: a long flag with one dash, "-workload", which would be -w with "orkload".
+void check_dashes(const CLI::App& root, const std::vector<std::string>& arguments);
+
 /// Of the chosen command's flags that say where to write: an empty name, as an unset variable of a
 /// shell makes it, would be no output and no message (or, for "--report=", the next word).
 /// ERRORS: Error naming the flag.

@@ -54,8 +54,10 @@ std::int64_t whole(const YAML::Node& node, const SizeField& field, const std::st
   const std::int64_t most = field.member == &JobMeta::run_id ? INT64_MAX : kMost;
   if (!value || *value < field.low || *value > most) {
     throw error_at(node, file,
-                   fmt::format("'{}' is no such number",
-                               printable(node.IsScalar() ? node.Scalar() : std::string("a list"))))
+                   fmt::format("'{}' is no such number", node.IsScalar() ? printable(node.Scalar())
+                                                         : node.IsNull() ? "nothing"
+                                                         : node.IsSequence() ? "a list"
+                                                                             : "a map"))
         .field(field.name)
         .expected(fmt::format("a whole number from {} to {}", field.low, most));
   }

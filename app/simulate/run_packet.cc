@@ -21,10 +21,13 @@ PacketOptions options_of(const SimulateOptions& options, const Topology& topolog
   PacketOptions packet = packet_options(options, options.flavour == "simai", topology, warnings);
   tell_unmapped_rates(packet, topology, warnings);
   packet.seed = options.seed;
-  // How soon a transfer may start after what it waits for: NCCL's shortest hop is 0.6 us.
+  // How soon a transfer may start after what it waits for: NCCL's shortest hop is 0.6 us, before
+  // 2.18 0.47 us.
+  const bool older = nccl_wishes(options).version < NcclVersion{21800};
   packet.lookahead = !options.send_latency.empty()
                          ? flag_value("--send-latency", options.send_latency, parse_time)
                      : options.flavour == "simai" ? Time::us(6)
+                     : older                      ? Time::ns(470)
                                                   : Time::ns(600);
   if (!options.traffic_class.empty()) {
     if (!options.error_budget.empty()) {

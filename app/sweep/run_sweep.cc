@@ -82,9 +82,17 @@ class TableFiles {
 
 void print_lines(const Grid& grid, const SweepOptions& options) {
   std::string text;
+  Json lines = Json::array();
   for (std::int64_t point = 0; point < grid.size(); ++point) {
     const SweepTask task = sweep_task(grid, point, options.output, options.keep);
-    text += fmt::format("{}: lockstep {}\n", point, fmt::join(task.command.arguments, " "));
+    if (options.json) {
+      lines.push_back({{"point", point}, {"arguments", task.command.arguments}});
+    } else {
+      text += fmt::format("{}: lockstep {}\n", point, fmt::join(task.command.arguments, " "));
+    }
+  }
+  if (options.json) {
+    text = to_text(Json{{"schema", "lockstep-sweep-list/1"}, {"points", std::move(lines)}});
   }
   write_file("-", text);
 }

@@ -136,7 +136,8 @@ void PacketEngine::open() {
 
 void PacketEngine::add_fault(const LinkFault& fault) {
   constexpr Time kNever = Time::ns(100'000'000'000'000);  // beyond any run
-  LOCKSTEP_CHECK(connections_ == 0, "faults are known before connections are made");
+  LOCKSTEP_CHECK(connections_ == 0 && !changes_,
+                 "faults are known before connections are made and changes are told");
   const Time rerouting = std::min(fault.rerouting, kNever);
   if (!options_.faults.empty() && options_.rerouting != rerouting) {
     throw Error("the packet engine has one time to reroute for all faults")
@@ -273,6 +274,7 @@ bool PacketEngine::plan_change(Time when, PortId port, double share, double loss
   message_.clear();
   append(message_, packet::ChangeRecord{when.count_ps(), share, loss, port.value, 0});
   call(FrameType::kChange, FrameType::kChanged);
+  changes_ = true;
   return true;
 }
 

@@ -55,6 +55,7 @@ class PacketEngine final : public NetworkEngine {
   mutable std::unique_ptr<ChildProcess> process_;
   mutable std::string message_, answer_;
   std::int32_t connections_ = 0;
+  bool changes_ = false;  // have been told
   std::vector<packet::ConnectRecord> connects_;
   std::vector<packet::StartRecord> starts_;
   std::vector<packet::Completion> completions_;

@@ -87,11 +87,11 @@ LoneCollectiveResult run_lone_collective(const LoneCollective& collective, const
   options.reduce_latency = collective.reduce_latency;
   options.receive_latency = collective.receive_latency;
   options.op_name = [](std::int32_t, std::int32_t) { return "the collective"; };
-  if (!announce(network, collective.changes)) {
-    options.changes = collective.changes;
-  }
   for (const LinkFault& fault : collective.faults) {
     network.add_fault(fault);
+  }
+  if (!announce(network, collective.changes)) {
+    options.changes = collective.changes;
   }
   const ReplayResult run = replay(
       work, collective.nodes, topology, network,

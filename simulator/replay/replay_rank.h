@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "simulator/replay/begun_order.h"
 #include "simulator/replay/interference.h"
 #include "simulator/replay/replay.h"
 
@@ -147,6 +148,7 @@ struct RankState {
   bool hosts = false;                ///< whether launching takes time
   /// Computations that wait for a message, and when it came: they are not launched before.
   std::vector<std::pair<std::int32_t, Time>> messages;
+  BegunOrder::Begun begun;     ///< of streams with the newest first
   BesideCollectives beside;    ///< where collectives slow computations down
   std::int32_t told = -1;      ///< the stretch that it is in
   std::size_t look_below = 0;  ///< with fewer operations left it is looked for repetition

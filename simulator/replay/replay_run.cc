@@ -261,9 +261,15 @@ void ReplayRun::feed(std::int32_t r, std::int32_t stream_index) {
         rank.waits[ops[static_cast<std::size_t>(stream.next)]] == 0) {
       op = ops[static_cast<std::size_t>(stream.next++)];
     }
-  } else if (!stream.waiting.empty()) {
-    op = stream.waiting.back();
-    stream.waiting.pop_back();
+  } else {
+    const auto newest = std::find_if(
+        stream.waiting.rbegin(), stream.waiting.rend(),
+        [&](std::int32_t each) { return begun_order_.may_begin(rank.begun, r, op_of(r, each)); });
+    if (newest != stream.waiting.rend()) {
+      op = *newest;
+      stream.waiting.erase(std::next(newest).base());
+      begun_order_.begin(rank.begun, r, op_of(r, op));
+    }
   }
   if (op < 0) {
     return;

@@ -47,7 +47,7 @@ class ReplayRun {
 
  private:
   ReplayRun(const RankPrograms& work, const ReplayOptions& options)
-      : work_(work), options_(options) {}
+      : work_(work), options_(options), begun_order_(work) {}
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   const ProgramOp& op_of(std::int32_t rank, std::int32_t op) const {
@@ -209,6 +209,7 @@ class ReplayRun {
   std::int64_t moments_ = 0;
   std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
   OwnQueue own_;
+  BegunOrder begun_order_;
   Time now_;
   std::int64_t order_ = 0;
   std::int32_t most_beside_ = 0;

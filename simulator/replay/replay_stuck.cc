@@ -44,10 +44,18 @@ void ReplayRun::stuck() const {
     }
     text += fmt::format("\n  rank {}: {}", r, why_stuck(r));
   }
+  const bool newest_first = std::ranges::any_of(work_.programs, [](const Program& program) {
+    return std::ranges::find(program.streams(), StreamOrder::kNewestFirst) !=
+           program.streams().end();
+  });
   throw Error(fmt::format("the step cannot finish: {} of {} ranks wait for each other{}{}",
                           stuck_ranks, simulated_.size(), text,
                           stuck_ranks > kShown ? "\n  …" : ""))
-      .hint("look for a communication that some rank of the group never reaches");
+      .hint(newest_first
+                ? "each takes its newest collective first, one at a time, as SimAI does; ranks of "
+                  "several groups at different speeds may wait in a circle then: flavour default "
+                  "has no such queue"
+                : "look for a communication that some rank of the group never reaches");
 }
 
 std::string ReplayRun::name_of(std::int32_t r, std::int32_t op) const {
@@ -63,7 +71,7 @@ std::string ReplayRun::why_stuck(std::int32_t r) const {
       continue;
     }
     const std::vector<std::int32_t> missing = runs_->missing(r, op);
-    if (!missing.empty()) {
+    if (!missing.empty() && std::ranges::find(missing, r) == missing.end()) {
       return fmt::format(
           "in {} ({} of {}), waiting for rank {} to enter it", name_of(r, op),
           lockstep::name_of(program.ops()[i].comm), to_text(program.ops()[i].bytes),

@@ -27,6 +27,9 @@ if(TARGET lockstep-packet)
   lockstep_cli_test(cli_collective_packet_two_nics ARGS collective --op allreduce --size 64MiB --algorithm ring --topology AlibabaHPN:g=16,psn=8,asn=16 --spray --engine packet LABELS fast ns3 OUT " 36[4-7]\\.[0-9]+ ")
   # What begins in the moment that is told.
   lockstep_cli_test(cli_collective_packet_no_latency ARGS collective --op allgather --size 1000000B -n Spectrum-X:g=32 --algorithm ring -e packet --send-latency 0s LABELS fast ns3 OUT " 7\\.723 ")
+  # A link that fails, long after the end and not in the way, beside a slow switch.
+  lockstep_cli_test(cli_collective_packet_two_stragglers ARGS collective --op sendrecv --size 2180323B -n plain:g=12,gps=4,npa=4,psn=2 --send-latency 1us --no-pxn -e packet --straggler switch:15:0.5@1us --straggler down:8-14:20us@500us-2050us LABELS fast ns3 OUT " 92\\.18 ")
+  lockstep_cli_test(cli_simulate_packet_old_nccl ARGS simulate --workload tests/data/simulate/tp8.txt --topology Spectrum-X:g=8,gt=A100 --engine packet --nccl-version 2.12.0 LABELS fast ns3 OUT "^step time ")
   lockstep_cli_test(cli_collective_packet ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine packet LABELS fast ns3 GOLDEN collective/packet.txt)
 endif()
 lockstep_cli_test(cli_collective_analytic_jitter ARGS collective --op allreduce --size 1MiB --topology Spectrum-X:g=8 --engine analytic --jitter 1us EXIT 2 ERR "--jitter: the analytic engine has a formula")

@@ -45,6 +45,7 @@ RUNS = [
     ["score", "tests/data/logs", "--json"],
     ["compare", os.path.join(OUT, "step.json"), "--against", os.path.join(OUT, "step.json"), "--json"],
     ["sweep", "tests/data/sweep/engines.yaml", "-o", os.path.join(OUT, "sweep"), "--json"],
+    ["sweep", "tests/data/sweep/engines.yaml", "--list", "--json"],
     ["plan", "--model", "llama3-8b", "--gpus", "8", "--global-batch", "8", "--topology", "Spectrum-X:g=8", "--threads", "1", "--json"],
     ["simulate", "--list-stragglers", "--json"],
     ["plan", "--model", "llama3-8b", "--num-layers", "4", "--gpus", "8", "--global-batch", "16", "--topology", "Spectrum-X:g=8", "--price",
