@@ -116,8 +116,8 @@ class NetworkEngine {
   /// that their messages meet at random and where packets queue matters. Of no meaning to an engine
   /// without such draws, or with packets.
   virtual void meet_by_packets() {}
-  /// Before the first connection and the first plan_change(). ERRORS: Error where the engine's links
-  /// cannot fail so.
+  /// Before the first connection and the first plan_change(). ERRORS: Error where the engine's
+  /// links cannot fail so.
   virtual void add_fault(const LinkFault&) {
     throw Error("links of this engine cannot fail in mid-run").hint("use --engine flow");
   }
