@@ -29,7 +29,8 @@ constexpr const char* kExamples = R"(Examples:
   lockstep simulate --workload workloads/samples/gpt13b-128gpu-tp8.txt --topology cluster.txt --engine flow
   lockstep doctor
 
-Each command's --help has its own. A file named '-' is standard input or output.
+Each command's --help has its own. A file named '-' is standard input or output, but where a
+name's ending tells a format.
 Exit codes: 0 done, 1 a check you asked for failed, 2 bad input or usage, 3 a needed part is missing,
 70 a bug of ours.)";
 

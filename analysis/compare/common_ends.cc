@@ -48,6 +48,15 @@ double middle_end(const EndsOfRank& rank) {
   return rank.ops.empty() ? 0 : rank.ops[rank.ops.size() / 2].end_s;
 }
 
+/// Whether the middle one ends so long after this rank's that it is none of its group, whatever the
+/// others do.
+bool far_behind(const EndsOfRank& rank, const EndsOfRank& later) {
+  constexpr double kMost = 10;  // times what is allowed
+  const double lasts = rank.ops.empty() ? 0 : rank.ops[rank.ops.size() / 2].duration_s;
+  return rank.ops.size() != later.ops.size() ||
+         middle_end(later) - middle_end(rank) > kMost * std::max(kTogether, kTogetherShare * lasts);
+}
+
 /// Sets of ranks that grow together, and how far apart their members are that met last.
 class Sets {
  public:
@@ -88,6 +97,9 @@ std::vector<std::int64_t> sets_of_nearest(const std::vector<EndsOfRank>& ranks,
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (std::size_t j = i + 1; j < std::min(order.size(), i + 1 + kNeighbours); ++j) {
+      if (far_behind(ranks[at(order[i])], ranks[at(order[j])])) {
+        break;
+      }
       if (const auto distance = apart(ranks[at(order[i])], ranks[at(order[j])])) {
         pairs.push_back({*distance, order[i], order[j]});
       }

@@ -109,7 +109,8 @@ class Joiner {
     result_.rank_steps = rank_steps_of(logs_);
     result_.zero_s = zeros_of(logs_);
     collect();
-    std::map<Sequence, Parts> unclear;  // those of all steps together
+    // Those of all steps together that the same ranks have.
+    std::map<std::pair<Sequence, std::vector<std::int32_t>>, Parts> unclear;
     for (const auto& [sequence, ranks] : sequences_) {
       const std::int32_t size = std::get<1>(sequence);
       const bool of_all = size > 0 && size >= std::max(world_, std::ssize(ranks_));
@@ -119,12 +120,17 @@ class Joiner {
       } else {
         Sequence of_all_steps = sequence;
         std::get<2>(of_all_steps) = -1;
-        unclear[of_all_steps].emplace_back(&sequence, &ranks);
+        std::vector<std::int32_t> whose;
+        whose.reserve(ranks.size());
+        for (const auto& [rank, places] : ranks) {
+          whose.push_back(rank);
+        }
+        unclear[{of_all_steps, std::move(whose)}].emplace_back(&sequence, &ranks);
       }
     }
     align();
-    for (const auto& [sequence, parts] : unclear) {
-      join_by_ends(std::get<1>(sequence), parts);
+    for (const auto& [like, parts] : unclear) {
+      join_by_ends(std::get<1>(like.first), parts);
     }
     if (uneven_ > 0) {
       result_.notes.push_back(fmt::format(

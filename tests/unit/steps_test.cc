@@ -270,6 +270,20 @@ TEST(JoinRanks, ReplicasWithoutNamesStayApart) {
   ASSERT_EQ(run.joined.size(), 2U);
   EXPECT_EQ(run.joined[0].members.size(), 2U);
   EXPECT_EQ(run.joined[0].members[1].log, 1U);
+  // A second step, of three of the ranks.
+  for (PhysicalLog& log : logs) {
+    OpRow again = log.ops[0];
+    log.ops[0].step = 0;
+    again.step = 1;
+    again.begin_s += 5;
+    if (again.rank < 3) {
+      log.ops.push_back(again);
+    }
+  }
+  EXPECT_EQ(join_ranks(logs).joined.size(), 3U);
+  for (PhysicalLog& log : logs) {
+    log.ops.resize(1);
+  }
   // Where a group has all ranks of the run, it is known.
   for (PhysicalLog& log : logs) {
     log.ops[0].group_size = 4;
