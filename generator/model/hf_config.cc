@@ -154,7 +154,7 @@ Model parse_hf_config(std::string_view text, const std::string& file, const Vari
 
 Model read_hf_config(const std::string& path, const Variables& given) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
+  if (path != "-" && !std::filesystem::exists(path, ignored)) {
     throw Error("cannot read the file: there is none")
         .at(path)
         .expected("a local config.json; nothing is downloaded")
