@@ -56,11 +56,12 @@ bool take_attribute(protozero::pbf_reader attribute, ChakraNode& node) {
   bool whole = true;
   while (attribute.next()) {
     const bool bytes = attribute.wire_type() == Wire::length_delimited;
-    if (attribute.tag() == 1 && bytes) {
+    const auto tag = attribute.tag();  // not to be asked for any more once the field is read
+    if (tag == 1 && bytes) {
       name = text_of(attribute.get_view(), 64);
     } else if (bytes) {
       text = text_of(attribute.get_view(), 200);
-      whole = whole && attribute.tag() == 2;  // which is about the attribute
+      whole = whole && tag == 2;  // which is about the attribute
     } else if (const auto number = number_of(attribute)) {
       value = *number;
     } else {
