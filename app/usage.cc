@@ -134,7 +134,7 @@ void read_numbers_as_decimal(CLI::App& app) {
       return fmt::format("'{}' is no whole decimal number", printable(text, 100));
     }
     const bool more = !rest.empty() && rest.front() >= '0' && rest.front() <= '9';
-    text = text.substr(0, sign) + (more ? rest : "0" + rest);
+    text.replace(sign, std::string::npos, more ? rest : "0" + rest);
     return {};
   };
   for (CLI::Option* option : app.get_options()) {

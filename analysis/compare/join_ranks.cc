@@ -125,7 +125,8 @@ class Joiner {
         for (const auto& [rank, places] : ranks) {
           whose.push_back(rank);
         }
-        unclear[{of_all_steps, std::move(whose)}].emplace_back(&sequence, &ranks);
+        const std::pair like(of_all_steps, whose);
+        unclear[like].emplace_back(&sequence, &ranks);
       }
     }
     align();
