@@ -125,16 +125,15 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& problem) {
 void read_numbers_as_decimal(CLI::App& app) {
   const auto decimal = [](std::string& text) -> std::string {
     const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-    const std::size_t digits = std::min(text.find_first_not_of('0', sign), text.size());
-    if (digits == sign) {
+    if (text.size() < sign + 2 || text[sign] != '0') {
       return {};
     }
-    const std::string rest = text.substr(digits);
-    if (!rest.empty() && std::string_view("xXbBoO").find(rest.front()) != std::string_view::npos) {
+    const std::string digits = text.substr(sign);
+    if (!std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) {
       return fmt::format("'{}' is no whole decimal number", printable(text, 100));
     }
-    const bool more = !rest.empty() && rest.front() >= '0' && rest.front() <= '9';
-    text.replace(sign, std::string::npos, more ? rest : "0" + rest);
+    text.resize(sign);
+    text += digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
     return {};
   };
   for (CLI::Option* option : app.get_options()) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "topologies/sets.h"
+#include "base/sets.h"
 
 namespace lockstep {
 namespace {

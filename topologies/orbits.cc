@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/sets.h"
 #include "topologies/fold.h"
-#include "topologies/sets.h"
 
 namespace lockstep {
 namespace {

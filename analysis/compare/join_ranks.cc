@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,8 +23,16 @@ constexpr double kClocksAgree = 20e-6;
 
 using Ranks = std::map<std::int32_t, std::vector<OpPlace>>;  // each rank's, in time
 
-/// A sequence of like communications: group, its size, step, operation.
-using Sequence = std::tuple<std::string, std::int32_t, std::int64_t, CommType, std::string>;
+/// Like communications, which follow each other on each rank.
+struct Sequence {
+  std::string group;
+  std::int32_t size = 0;  ///< of the group; 0: not known
+  std::int64_t step = -1;
+  CommType op = CommType::kNone;
+  std::string name;  ///< where the operation does not tell
+
+  auto operator<=>(const Sequence&) const = default;
+};
 using Parts = std::vector<std::pair<const Sequence*, const Ranks*>>;
 
 const OpRow& row_of(const std::vector<PhysicalLog>& logs, const OpPlace& place) {
@@ -112,14 +120,14 @@ class Joiner {
     // Those of all steps together that the same ranks have.
     std::map<std::pair<Sequence, std::vector<std::int32_t>>, Parts> unclear;
     for (const auto& [sequence, ranks] : sequences_) {
-      const std::int32_t size = std::get<1>(sequence);
+      const std::int32_t size = sequence.size;
       const bool of_all = size > 0 && size >= std::max(world_, std::ssize(ranks_));
-      const bool told = !std::get<0>(sequence).empty() && size > 0;
+      const bool told = !sequence.group.empty() && size > 0;
       if (of_all || (told && std::ssize(ranks) <= size)) {
         join(sequence, ranks);
       } else {
         Sequence of_all_steps = sequence;
-        std::get<2>(of_all_steps) = -1;
+        of_all_steps.step = -1;
         std::vector<std::int32_t> whose;
         whose.reserve(ranks.size());
         for (const auto& [rank, places] : ranks) {
@@ -131,7 +139,7 @@ class Joiner {
     }
     align();
     for (const auto& [like, parts] : unclear) {
-      join_by_ends(std::get<1>(like.first), parts);
+      join_by_ends(like.first.size, parts);
     }
     if (uneven_ > 0) {
       result_.notes.push_back(fmt::format(
@@ -221,10 +229,10 @@ class Joiner {
       }
       // Between more than two ranks a send/receive may be with any of them.
       const bool message = row_of(logs_, ranks.begin()->second[k]).op == CommType::kSendRecv;
-      if (message && std::get<1>(sequence) != 2) {
+      if (message && sequence.size != 2) {
         result_.alone += places.size();
       } else {
-        partial_ += std::cmp_less(places.size(), std::get<1>(sequence)) ? places.size() : 0;
+        partial_ += std::cmp_less(places.size(), sequence.size) ? places.size() : 0;
         add(std::move(places));
       }
     }
@@ -263,7 +271,7 @@ class Joiner {
           }
         }
         Sequence part = *sequence;
-        std::get<1>(part) = std::max(size, static_cast<std::int32_t>(group.size()));
+        part.size = std::max(size, static_cast<std::int32_t>(group.size()));
         if (!group.empty()) {
           join(part, group);
         }

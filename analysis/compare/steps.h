@@ -50,9 +50,8 @@ struct StepComparison {
 /// operation and size. A communication waits until the last of its ranks (join_ranks) has begun the
 /// same one, and transfers from then on; by clocks where one has them all, else, if none leaves
 /// before all have come, as long as it took longer than the last one. Where only one rank is known
-/// all of it is transfer. Logs
-/// that hold the times of steps alone (MLPerf's) are compared by these. ERRORS: a run of neither
-/// operations nor steps. O(n log n).
+/// all of it is transfer. Logs that hold the times of steps alone (MLPerf's) are compared by these.
+/// ERRORS: a run of neither operations nor steps. O(n log n).
 StepComparison compare_steps(const std::vector<PhysicalLog>& first,
                              const std::vector<PhysicalLog>& second);
 

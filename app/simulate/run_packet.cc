@@ -10,6 +10,7 @@
 #include "app/simulate/run_network.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "simulator/collectives/nccl_constants.h"
 #include "simulator/network/checked_network.h"
 #include "simulator/network/packet_engine.h"
 
@@ -21,14 +22,12 @@ PacketOptions options_of(const SimulateOptions& options, const Topology& topolog
   PacketOptions packet = packet_options(options, options.flavour == "simai", topology, warnings);
   tell_unmapped_rates(packet, topology, warnings);
   packet.seed = options.seed;
-  // How soon a transfer may start after what it waits for: NCCL's shortest hop is 0.6 us, before
-  // 2.18 0.47 us.
-  const bool older = nccl_wishes(options).version < NcclVersion{21800};
+  // How soon a transfer may start after what it waits for.
+  const double hop_us = shortest_hop_us(nccl_constants(nccl_wishes(options).version, {}));
   packet.lookahead = !options.send_latency.empty()
                          ? flag_value("--send-latency", options.send_latency, parse_time)
                      : options.flavour == "simai" ? Time::us(6)
-                     : older                      ? Time::ns(470)
-                                                  : Time::ns(600);
+                                                  : Time::seconds(hop_us * 1e-6);
   if (!options.traffic_class.empty()) {
     if (!options.error_budget.empty()) {
       throw Error("collectives cannot be told again where one class may wait for all of another")

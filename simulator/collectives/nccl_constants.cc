@@ -120,4 +120,13 @@ NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric) {
   return c;
 }
 
+double shortest_hop_us(const NcclConstants& c) {
+  double least = c.ring_nvlink[0];
+  for (const ByProtocol* hops :
+       {&c.ring_nvlink, &c.ring_pci, &c.ring_net, &c.tree_nvlink, &c.tree_pci, &c.tree_net}) {
+    least = std::min(least, *std::ranges::min_element(*hops));
+  }
+  return least;
+}
+
 }  // namespace lockstep

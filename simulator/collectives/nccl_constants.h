@@ -33,4 +33,7 @@ struct NcclConstants {
 
 NcclConstants nccl_constants(NcclVersion version, const NcclFabric& fabric);
 
+/// Microseconds: no transfer of such a release starts sooner after what it waits for.
+double shortest_hop_us(const NcclConstants& constants);
+
 }  // namespace lockstep

@@ -7,15 +7,9 @@
 
 namespace lockstep {
 
-BegunOrder::BegunOrder(const RankPrograms& work) : work_(work) {
-  for (const CommFamily& family : work.families) {
-    order_.emplace_back(family.groups().size());
-  }
-}
-
 bool BegunOrder::may_begin(const Begun& begun, std::int32_t rank, const ProgramOp& op) const {
   const std::int32_t group = op.family < 0 ? -1 : work_.families[at(op.family)].group_of(rank);
-  if (group < 0) {
+  if (group < 0 || order_.empty()) {
     return true;
   }
   const std::vector<std::int32_t>& order = order_[at(op.family)][at(group)];
@@ -28,6 +22,11 @@ void BegunOrder::begin(Begun& begun, std::int32_t rank, const ProgramOp& op) {
   const std::int32_t group = op.family < 0 ? -1 : work_.families[at(op.family)].group_of(rank);
   if (group < 0) {
     return;
+  }
+  if (order_.empty()) {
+    for (const CommFamily& family : work_.families) {
+      order_.emplace_back(family.groups().size());
+    }
   }
   begun.resize(order_.size());
   std::vector<std::int32_t>& order = order_[at(op.family)][at(group)];

@@ -20,7 +20,7 @@ class BegunOrder {
   using Begun = std::vector<std::int32_t>;
 
   /// `work` must outlive this.
-  explicit BegunOrder(const RankPrograms& work);
+  explicit BegunOrder(const RankPrograms& work) : work_(work) {}
   /// Whether none of those that its peers have begun comes first.
   bool may_begin(const Begun& begun, std::int32_t rank, const ProgramOp& op) const;
   /// PRECONDITION: may_begin().
@@ -28,7 +28,7 @@ class BegunOrder {
 
  private:
   const RankPrograms& work_;
-  /// By family and group: sequences.
+  /// By family and group: sequences. Empty until the first begins.
   std::vector<std::vector<std::vector<std::int32_t>>> order_;
 };
 
