@@ -1,8 +1,10 @@
 // The search against trying everything: a model small enough for all cuts, choices and flags.
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
 #include "planner/aceso/megatron_grid.h"
 #include "planner/aceso/search/search.h"
 #include "planner/aceso/search/stage_solver.h"
@@ -105,6 +107,76 @@ TEST(AcesoSearch, StagesAgreeWithTryingEverything) {
   }
   EXPECT_GT(fits, 10);
   EXPECT_GT(tight, 3);
+}
+
+/// The best pipeline of one microbatch by trying every cut and every number of GPUs of each stage,
+/// from the op and the GPU on that the stages before have left: (m - 1) * slowest + sum, in us.
+struct AllPipelines {
+  const Problem& problem;
+  std::vector<Space> spaces;  // by log2 of the GPUs
+  std::vector<Lanes> ladders;
+  double best_us = std::numeric_limits<double>::infinity();
+
+  AllPipelines(const Problem& of, std::int64_t microbatch) : problem(of) {
+    for (const int gpus : {1, 2}) {
+      spaces.push_back(make_space(problem, microbatch, gpus));
+      ladders.push_back(price_ladder(spaces.back()));
+    }
+  }
+  void try_from(std::int64_t first, int gpu, double slowest, double sum,
+                std::int64_t microbatches) {
+    if (first == problem.ops() && gpu == problem.cluster.gpus()) {
+      best_us = std::min(best_us, static_cast<double>(microbatches - 1) * slowest + sum);
+    }
+    for (std::size_t log = 0; log < spaces.size(); ++log) {
+      const int end_gpu = gpu + (1 << log);
+      for (std::int64_t end = first + 1; end_gpu <= problem.cluster.gpus() && end <= problem.ops();
+           ++end) {
+        const StageKind kind{.in_flight = 1,  // memory is no matter here
+                             .weight_copies = problem.weight_copies(),
+                             .limit = problem.limit(),
+                             .sends_across = end_gpu % problem.cluster.gpus_per_node == 0};
+        const StageAnswer answer =
+            solve_stage(spaces[log], kind, ladders[log], first, end, 1e12, 100'000);
+        if (answer.found) {
+          const double us = answer.solution.time_us;
+          try_from(end, end_gpu, std::max(slowest, us), sum + us, microbatches);
+        }
+      }
+    }
+  }
+};
+
+TEST(AcesoSearch, PipelinesAgreeWithTryingEverything) {
+  const Model model = find_model("scale-layer", "1layers");
+  const Database measured =
+      read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1, 2}, 2);
+  Rng rng(1, "aceso pipelines");
+  int unlike = 0;  // stages of one and of two GPUs
+  for (int test = 0; test < 60; ++test) {
+    Database database = measured;
+    for (Database::Profile& profile : database.profiles) {
+      for (OpCost& cost : profile.costs) {  // some ops like more GPUs, some do not
+        const double factor = std::exp(4 * rng.uniform() - 2);
+        cost.forward_us *= factor;
+        cost.backward_us *= factor;
+      }
+    }
+    const Problem problem{.database = &database,
+                          .model = &model,
+                          .cluster = {.nodes = 1, .gpus_per_node = 3, .memory_limit_mb = 1e5},
+                          .global_batch = rng.between(1, 4),
+                          .microbatches = {1},
+                          .max_tp = 2};
+    AllPipelines all(problem, 1);
+    all.try_from(0, 0, 0, 0, problem.global_batch);
+    const SearchResult result = search(problem);
+    const RankedPlan& best = result.plans.front();
+    EXPECT_TRUE(result.exact) << test;
+    EXPECT_NEAR(best.price.time_ms * 1000, all.best_us, 1e-6 * all.best_us) << test;
+    unlike += best.plan.stages.size() == 2 ? 1 : 0;
+  }
+  EXPECT_GT(unlike, 10);
 }
 
 Problem two_servers_of_two(const Database& database, const Model& model, double limit_mb) {

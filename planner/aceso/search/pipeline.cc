@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -53,27 +54,24 @@ PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch, 
         database.names[static_cast<std::size_t>(row)].find("1st-layernorm") != std::string::npos;
     layer_.push_back(begins ? ++layers : 0);
   }
-  least_sum_ = kFar;
+  std::vector<double> least(static_cast<std::size_t>(problem.ops()),
+                            kFar);  // stages may differ in GPUs
   for (int gpus = 1; gpus <= std::min(8, problem.cluster.gpus_per_node) && gpus <= gpus_;
        gpus *= 2) {
     spaces_.push_back(make_space(problem, microbatch, gpus));
     const Space& space = spaces_.back();
     ladders_.push_back(space.empty() ? Lanes{} : price_ladder(space));
     most_stage_ = std::max(most_stage_, slowest_way(space));
-    double sum = 0;
     for (std::int64_t op = 0; !space.empty() && op < problem.ops(); ++op) {
-      double least = kFar;
+      double& least_of_op = least[static_cast<std::size_t>(op)];
       for (std::size_t c = 0; c < space.choices.size(); ++c) {
         if (space.at(op, c).allowed) {
-          least = std::min(least, space.at(op, c).time_us);
+          least_of_op = std::min(least_of_op, space.at(op, c).time_us);
         }
       }
-      sum += least;
-    }
-    if (!space.empty()) {
-      least_sum_ = std::min(least_sum_, sum);
     }
   }
+  least_sum_ = std::accumulate(least.begin(), least.end(), 0.0);
 }
 
 bool PipelineSearch::empty() const {

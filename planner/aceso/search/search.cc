@@ -126,9 +126,15 @@ struct State {
 /// slower ones cannot beat it.
 void explore(State& state, Branch& branch, double first_slack, int most_stages) {
   PipelineSearch& pipelines = *branch.pipelines;
-  const auto rest = static_cast<double>(std::max<std::int64_t>(1, pipelines.microbatches() - 1));
+  // (m - 1) slowest + sum beats the best, where the sum is neither less than the least nor than the
+  // slowest itself.
+  const auto count = static_cast<double>(pipelines.microbatches());
   const auto slowest_useful = [&] {
-    return std::min((state.best_us - pipelines.least_sum_us()) / rest, pipelines.most_stage_us());
+    double slowest = std::min(state.best_us / count, pipelines.most_stage_us());
+    if (count > 1) {
+      slowest = std::min(slowest, (state.best_us - pipelines.least_sum_us()) / (count - 1));
+    }
+    return slowest;
   };
   for (double slack = first_slack;; slack *= 2) {
     const double time = std::min(branch.bottleneck_us * (1 + slack), slowest_useful());
