@@ -150,6 +150,11 @@ PacketOptions packet_options(const NetworkFlags& flags, bool simai_flavour,
         std::to_string(flag_value("--header", flags.header, parse_bytes).count());
   }
   set_attributes("--fabric", flags.fabric, packet.fabric);
+  const auto of_ways = [](const std::string& word) { return word.starts_with("WayChoice="); };
+  if (!flags.spray.value_or(false) && std::ranges::any_of(flags.fabric, of_ways)) {
+    warnings.emplace_back(
+        "--fabric WayChoice changes nothing where each flow has one path, by hash: add --spray");
+  }
   const auto of_interval = [](const std::string& word) { return word.starts_with("AckInterval="); };
   if (std::ranges::none_of(flags.fabric, of_interval)) {
     take_ack_bytes(packet);  // of packets of the size they have now

@@ -21,6 +21,15 @@ function(lockstep_test_limit name seconds)
   endif()
 endfunction()
 
+# lockstep_long_sanitized(<test>...)
+# Tests of this folder that take minutes under a sanitizer and go where shorter ones go as well: there they are "slow",
+# so that they run when all tests do and not with the fast ones (.ci/run).
+function(lockstep_long_sanitized)
+  if(lockstep_test_sanitizer)
+    set_tests_properties(${ARGN} PROPERTIES LABELS slow)
+  endif()
+endfunction()
+
 # lockstep_test(<name> SOURCES <file>... LIBS <library>... [LABELS <label>...])
 # One GoogleTest program, run by ctest as <name>. A program whose every case was skipped (reference
 # data absent, for example) is reported as skipped, not as passed. Its files are compiled together, up

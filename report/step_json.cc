@@ -189,6 +189,9 @@ std::string step_json(const StepResult& result, const Topology* topology, const 
   if (result.jobs.size() > 1) {
     json["other_jobs_s"] = seconds(result.others);
   }
+  if (result.compared) {
+    json["compared_ranks"] = *result.compared;
+  }
   if (result.drawn) {
     json["drawn"] = true;
   }

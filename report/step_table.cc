@@ -173,6 +173,12 @@ class Writer {
     if (first != last) {
       line(fmt::format("ranks end between {} and {}", first, last));
     }
+    if (result_.compared) {
+      line(*result_.compared > 0
+               ? fmt::format("symmetry: the step of all {} ranks is the same to the picosecond",
+                             *result_.compared)
+               : "symmetry: nothing folds, so that there is nothing to compare");
+    }
     if (result_.drawn) {
       line("messages meet at random: one draw, others (--seed) differ by 0 to 3 %");
     }

@@ -343,11 +343,14 @@ Calibration calibrate(const std::vector<ComparedRow>& rows, const CompareWishes&
   result.held_out_errors = row_errors(halves.held_out, system, true);
   result.held_out_large = error_statistics(result.held_out_errors);
   result.preset.system = system;
-  const std::string judged = fmt::format(
-      "judged on {} rows of {}: median error {} and p90 {} from 1 MiB on", halves.held_out.size(),
-      halves.held_out_tables == 0 ? "other sizes of the same table"
-                                  : tables_text(halves.held_out_tables),
-      percent(result.held_out_large.median), percent(result.held_out_large.p90));
+  const bool has_large = result.held_out_large.rows > 0;
+  const ErrorStatistics& told = has_large ? result.held_out_large : result.held_out;
+  const std::string judged =
+      fmt::format("judged on {} rows of {}: median error {} and p90 {}{}", halves.held_out.size(),
+                  halves.held_out_tables == 0 ? "other sizes of the same table"
+                                              : tables_text(halves.held_out_tables),
+                  percent(told.median), percent(told.p90),
+                  has_large ? " from 1 MiB on" : ", none from 1 MiB on");
   auto& provenance = result.preset.provenance;
   if (result.preset_kept) {
     std::erase_if(provenance,

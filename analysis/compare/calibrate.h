@@ -41,7 +41,7 @@ struct Calibration {
 ///
 /// How far the rates may well be from the preset's (a factor of e^0.05, e^0.2, e^0.8, or anything)
 /// is chosen by cross-validation within the training half, and the fitted rates are taken only if
-/// they do better there than the preset's: in the mean, and no worse at the 90th percentile.
+/// they do better there than the preset's (ValidatedError::better_than).
 ///
 /// `names`: which rates, whatever the preset's are; empty: all that the data determine: a rate is
 /// left at the preset's where fewer than three rows depend on it (or fewer than there are rates, if

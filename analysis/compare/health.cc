@@ -226,12 +226,27 @@ std::vector<std::pair<std::string, std::vector<const Table*>>> hosts_behind(
   }
 }
 
-/// Whether both hosts of a slow test have others, most of which are not slow.
+/// Of the tests of the very hosts of a slow one, those that are not slow; none where most are.
+std::vector<const Table*> sound_tests_of_same(const std::vector<Table*>& group, const Table& slow) {
+  std::vector<const Table*> sound;
+  std::size_t all = 0;
+  for (const Table* table : group) {
+    if (!slow.health.hosts.empty() && table->health.hosts == slow.health.hosts) {
+      ++all;
+      if (!table->health.slow) {
+        sound.push_back(table);
+      }
+    }
+  }
+  return 2 * sound.size() >= all ? sound : std::vector<const Table*>();
+}
+
+/// Whether both hosts of a slow test have some with other hosts, most of which are not slow.
 bool well_with_others(const std::vector<Table*>& group, const Table& slow) {
   return std::ranges::all_of(slow.health.hosts, [&](const std::string& host) {
     std::size_t others = 0, well = 0;
     for (const Table* table : group) {
-      if (table != &slow &&
+      if (table->health.hosts != slow.health.hosts &&
           std::ranges::find(table->health.hosts, host) != table->health.hosts.end()) {
         ++others;
         well += table->health.slow ? 0U : 1U;
@@ -295,14 +310,21 @@ void name_culprits(const std::vector<Table*>& group, const std::string& what,
   }
   for (const Table* table : slow) {
     const auto& hosts = table->health.hosts;
-    const bool pair = hosts.size() == 2;
+    const std::vector<const Table*> sound = sound_tests_of_same(group, *table);
+    const bool pair = hosts.size() == 2 && sound.empty();
     const double slowdown = table->health.slowdown;
     std::string evidence =
         fmt::format("{}: {}", what, slowdown_text(slowdown, table->health.sizes));
     if (slowdown > 1.8 && slowdown < 2.2) {
       evidence += ", about half the rate: as if half of the rails or of a link's width were gone";
     }
-    if (pair) {
+    if (!sound.empty()) {
+      evidence += fmt::format(
+          "; the same hosts are sound in {}{}: what differs is this run's settings or moment, not "
+          "hosts or cables",
+          sound.front()->health.id,
+          sound.size() > 1 ? fmt::format(" and {} more", sound.size() - 1) : "");
+    } else if (pair) {
       evidence += well_with_others(group, *table)
                       ? "; both hosts are well with most others: cables, switch ports or paths "
                         "between them"

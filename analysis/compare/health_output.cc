@@ -43,8 +43,9 @@ std::string health_table(const Health& health) {
   for (const TestHealth& test : health.tests) {
     slow += test.slow ? 1U : 0U;
   }
-  std::string text = fmt::format("{} tests in {} sets of like ones; {} slow\n", health.tests.size(),
-                                 health.groups, slow);
+  std::string text = fmt::format("{} test{} in {} set{} of like ones; {} slow\n",
+                                 health.tests.size(), health.tests.size() == 1 ? "" : "s",
+                                 health.groups, health.groups == 1 ? "" : "s", slow);
   for (const Finding& finding : health.findings) {
     text +=
         fmt::format("{:<13} {}: {}\n", name_of(finding.kind), finding.subject, finding.evidence);

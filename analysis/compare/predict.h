@@ -28,12 +28,10 @@ struct ComparedRow {
   std::string_view op_name() const { return pattern.empty() ? name_of(task.op) : pattern; }
   double error() const { return predicted.time_us / measured_us - 1; }  ///< + : predicted too slow
 
-  /// The table's system, were its cluster's rates these. O(1).
-  NcclSystem system_with(const NcclRates& rates) const {
-    NcclSystem other = system;
-    other.rates = rates;
-    other.rates.step_us *= step_factor;
-    return other;
+  /// The table's rates, were its cluster's these. O(1).
+  NcclRates rates_with(NcclRates rates) const {
+    rates.step_us *= step_factor;
+    return rates;
   }
 };
 

@@ -69,8 +69,9 @@ Matrix inverse(Matrix a) {
 }  // namespace
 
 double log_error(const ComparedRow& row, const NcclSystem& system) {
-  const NcclSystem own = row.system_with(system.rates);
-  return std::log(nccl_time(row.task, own, row.predicted.choice).time_us / row.measured_us);
+  const NcclRates own = row.rates_with(system.rates);
+  return std::log(nccl_time(row.task, row.system, own, row.predicted.choice).time_us /
+                  row.measured_us);
 }
 
 RatesFit::RatesFit(const std::vector<const ComparedRow*>& rows, std::vector<const Field*> fields,

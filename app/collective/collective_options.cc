@@ -88,7 +88,7 @@ void define_collective_options(CLI::App& app, CollectiveOptions& options) {
                "flow engine: simulate every connection, not one of each kind")
       ->group("Speed");
   app.add_flag("--no-fast-forward", options.no_fast_forward,
-               "flow engine: simulate every transfer, skip no repetition")
+               "flow and packet engine: simulate every transfer, skip no repetition")
       ->group("Speed");
   app.add_option(
          "--error-budget", options.error_budget,

@@ -144,6 +144,9 @@ std::unique_ptr<NetworkEngine> packet_engine(const Setting& setting, const Sched
       packet_options(setting.options, setting.options.flavour == "simai", setting.topology, told);
   packet.seed = setting.options.seed % kMostSeeds + 1;
   packet.lookahead = send_latency;
+  if (setting.options.no_fast_forward) {
+    packet.fabric.try_emplace("FastForward", "false");
+  }
   for (const Slot& slot : schedule.slots) {
     packet.lookahead = std::min(packet.lookahead, schedule.start_latency(slot, send_latency));
   }
@@ -284,6 +287,11 @@ void check_of_engines(const CollectiveOptions& options) {
   need("--nvlink", !options.nvlink.empty(), "analytic", "links are as the topology says");
   need("--nic", !options.nic.empty(), "analytic", "links are as the topology says");
   need("--error-budget", !options.error_budget.empty(), "flow", "there would be no error anyway");
+  need("--verify-symmetry", options.verify_symmetry, "flow", "nothing would be folded or compared");
+  const auto skips = [](const std::string& engine) { return engine != "analytic"; };
+  if (std::ranges::none_of(options.engines, skips)) {
+    need("--paranoid", options.paranoid, "flow", "formulas have no transfers to check");
+  }
 }
 
 /// What analytic formulas cannot heed: refused where they are alone, warned about beside others.
@@ -361,6 +369,15 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   note_of_operation(options, sweep.op, sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
+  const auto has = [&](const char* engine) {
+    return std::ranges::find(options.engines, engine) != options.engines.end();
+  };
+  if (options.no_symmetry && !has("flow")) {
+    sweep.warnings.emplace_back("--no-symmetry changes nothing without the flow engine");
+  }
+  if (options.no_fast_forward && !has("flow") && !has("packet")) {
+    sweep.warnings.emplace_back("--no-fast-forward changes nothing in the analytic engine");
+  }
   if (options.nvls && options.engines != std::vector<std::string>{"analytic"}) {
     sweep.warnings.emplace_back("--nvls changes nothing here: --algorithm nvls names it");
   }

@@ -200,7 +200,8 @@ CommandBody define(CLI::App& app) {
                  "Microbatches to try: of the pipeline, and of a rank")
       ->expected(1, -1)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_option("--max-tp", aceso->max_tp, "Largest tensor-parallel degree; a server's GPUs");
+  app.add_option("--max-tp", aceso->max_tp, "Largest tensor-parallel degree; a server's GPUs")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--max-stages", aceso->max_stages, "Most pipeline stages")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -264,6 +265,11 @@ CommandBody define(CLI::App& app) {
           .expected("no --scaling or --strategy megatron beside it");
     }
     aceso->resume = metis->resume = job->resume;
+    if (aceso->strategy == "megatron" && app.count("--effort") > 0) {
+      throw Error("only a search heeds this")
+          .field("--effort")
+          .expected("not beside --strategy megatron");
+    }
     if (!aceso->model.empty()) {
       aceso->microbatches_given = app.count("--micro-batch") > 0;
       return run_aceso(*aceso);

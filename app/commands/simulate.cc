@@ -99,6 +99,20 @@ std::vector<const char*> flags_of_formulas(const SimulateOptions& options) {
   return given;
 }
 
+/// A check that nothing would be done for.
+void refuse_verification(const SimulateOptions& options) {
+  if (options.verify_symmetry) {
+    throw Error(fmt::format("the {} engine folds nothing that could be compared", options.engine))
+        .field("--verify-symmetry")
+        .hint("use --engine flow");
+  }
+  if (options.paranoid && options.engine == "analytic") {
+    throw Error("formulas have no transfers to check")
+        .field("--paranoid")
+        .hint("use --engine flow or --engine packet");
+  }
+}
+
 StepResult run_engine(const SimulateOptions& options, const Workload& workload,
                       const Topology* topology, Timeline* timeline) {
   if (options.engine != "packet") {
@@ -119,10 +133,12 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
           .field("--error-budget")
           .hint("use --engine flow or --engine packet");
     }
+    refuse_verification(options);
     return run_analytic(workload, topology, options);
   }
   if (options.engine == "packet") {
     refuse_real_rates(options);
+    refuse_verification(options);
   }
   if (topology == nullptr) {
     throw Error(fmt::format("the {} engine needs a topology", options.engine))
@@ -132,6 +148,9 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
   StepResult result = options.engine == "packet"
                           ? run_packet(workload, *topology, options, timeline)
                           : run_flow(workload, *topology, options, timeline);
+  if (options.engine == "packet" && options.no_symmetry) {
+    result.warnings.emplace_back("--no-symmetry changes nothing in the packet engine");
+  }
   for (const char* flag : flags_of_formulas(options)) {
     result.warnings.push_back(fmt::format(
         "{} changes nothing in the {} engine, which goes by the topology", flag, options.engine));

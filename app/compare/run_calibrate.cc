@@ -36,6 +36,9 @@ std::string as_table(const Calibration& result) {
                       result.preset_kept ? "the preset's rates are kept; " : "",
                       validated(result.validated), validated(result.preset_validated));
   const auto line = [](const char* what, const ErrorStatistics& e) {
+    if (e.rows == 0) {
+      return std::string();
+    }
     return fmt::format("{:<36} {:>6} rows  median {:>7}  p90 {:>7}  bias {:>7}\n", what, e.rows,
                        percent(e.median), percent(e.p90), percent(e.bias, true));
   };

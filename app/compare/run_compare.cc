@@ -160,6 +160,39 @@ std::int64_t communications_in(const std::vector<PhysicalLog>& logs) {
   return count;
 }
 
+/// Where a log has sizes but tells no groups, its communications as those of all GPUs of the run.
+/// Returns how many.
+std::int64_t take_ungrouped(std::vector<PhysicalLog>& logs) {
+  std::int64_t taken = 0;
+  for (PhysicalLog& log : logs) {
+    if (!log.comms.empty()) {
+      continue;
+    }
+    for (std::size_t i = 0; i < log.ops.size(); ++i) {
+      const OpRow& op = log.ops[i];
+      if (op.kind != OpKind::kCommunication || op.op == CommType::kNone || op.bytes <= 0 ||
+          op.group_size != 0 || op.duration_s <= 0) {
+        continue;
+      }
+      if (log.settings.empty()) {
+        CommSetting& setting = log.settings.emplace_back();
+        setting.id = log.file.substr(log.file.rfind('/') + 1);
+        setting.program = log.format;
+      }
+      CommRow row;
+      row.op = op.op;
+      row.name = op.name;
+      row.bytes = Bytes(op.bytes);
+      row.time_s = op.duration_s;
+      row.waits = true;
+      row.op_row = static_cast<std::int64_t>(i);
+      log.comms.push_back(row);
+      ++taken;
+    }
+  }
+  return taken;
+}
+
 ExitCode run(const Flags& flags) {
   check_report_flags(flags.report);
   std::optional<double> limit;
@@ -186,6 +219,13 @@ ExitCode run(const Flags& flags) {
   const std::string engine = predictor(flags);
   report.wishes = wishes_of(flags.cluster);
   report.logs = flags.logs;
+  if (flags.cluster.gpus > 0) {
+    if (const std::int64_t taken = take_ungrouped(logs); taken > 0) {
+      report.notes.add(fmt::format(
+          "the log tells no groups: {} communications are taken for those of all {} GPUs (--gpus)",
+          taken, flags.cluster.gpus));
+    }
+  }
   compare::take_last_arrivals(logs);
   for (const PhysicalLog& log : logs) {
     for (compare::ComparedRow& row :
@@ -203,10 +243,17 @@ ExitCode run(const Flags& flags) {
     if (!report.left_out.entries().empty()) {
       why = report.left_out.entries().front().text;
     } else if (const std::int64_t unsized = communications_in(logs); unsized > 0) {
-      why = fmt::format(
-          "of the logs' {} communications none has a size and a group's size (PyTorch's profiler "
-          "writes them from 2.2 on, before that some of them with record_shapes=True)",
-          unsized);
+      std::int64_t sized = 0;
+      for (const PhysicalLog& log : logs) {
+        sized += std::ranges::count_if(log.ops, [](const OpRow& op) {
+          return op.kind == OpKind::kCommunication && op.bytes > 0;
+        });
+      }
+      why = fmt::format("of the logs' {} communications {} have a size and none has a group's size",
+                        unsized, sized == 0 ? "none" : std::to_string(sized));
+      why += sized > 0 ? "; --gpus N takes them for those of N GPUs"
+                       : " (PyTorch's profiler writes them from 2.2 on, before that some of them "
+                         "with record_shapes=True)";
     }
     const bool steps = std::ranges::any_of(logs, [](const auto& log) { return !log.ops.empty(); });
     throw Error("there is nothing to compare: " + why)

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output_capture.h"
+#include "base/text.h"
 #include "planner/metis/search.h"
 #include "planner/metis/uniform.h"
 
@@ -23,10 +26,18 @@ namespace fs = std::filesystem;
 using namespace metis;
 
 Problem read_problem(const MetisOptions& options) {
-  if (options.clusterfile.empty() || options.layers < 3 || options.global_batch < 1 ||
-      options.layers > 4096 || options.global_batch > std::int64_t{1} << 30) {
-    throw Error("Metis's problem needs a clusterfile, layers and samples")
-        .expected("--metis-clusterfile FILE --layers N (3 … 4096) --gbs N");
+  if (options.clusterfile.empty()) {
+    throw Error("Metis's problem needs a clusterfile").field("--metis-clusterfile");
+  }
+  for (const auto& [flag, value, least, most] :
+       {std::tuple("--layers", std::int64_t{options.layers}, 3, 4096),
+        std::tuple("--gbs", std::int64_t{options.global_batch}, 1, 1 << 30)}) {
+    if (value < least || value > most) {
+      throw Error(value == 0 ? "Metis's problem needs this"
+                             : fmt::format("{} is too {}", value, value < least ? "few" : "many"))
+          .field(flag)
+          .expected(fmt::format("{} to {}", least, most));
+    }
   }
   if (options.hidden < 1 || options.sequence < 1 || options.vocabulary < 1 || options.max_tp < 1 ||
       options.max_batch < 1) {
@@ -55,6 +66,14 @@ Problem read_problem(const MetisOptions& options) {
   }
   problem.profiles =
       read_profiles(options.profiles, problem.types(), options.layers, options.model_profile);
+  std::map<std::string, int> lines;
+  for (const Node& node : problem.nodes) {
+    if (++lines[node.address] == 2) {
+      problem.profiles.warnings.push_back(
+          fmt::format("{}: the host {} stands twice: as many servers", options.hostfile,
+                      printable(node.address)));
+    }
+  }
   for (const std::string& warning : problem.profiles.warnings) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
@@ -199,6 +218,12 @@ ExitCode run_metis(const MetisOptions& options) {
   }
   const std::vector<Ranked> found = search(problem, static_cast<std::size_t>(options.top),
                                            options.threads, journal ? &*journal : nullptr);
+  if (!found.empty() && found.front().price.total() < 0) {
+    fmt::print(standard_error(),
+               "lockstep: warning: the first plan takes less than no time: a profile's "
+               "forward_backward_time_ms is less than its layers take, and Metis adds the "
+               "difference once a microbatch; --cost fixed leaves it out\n");
+  }
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (!options.output.empty()) {

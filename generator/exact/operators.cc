@@ -214,8 +214,7 @@ ParameterCount parameters_of(const Module& module, const RankSizes& sizes) {
       const auto mlp = [&](std::int64_t width) {
         return Count(matrices) * in * width + (module.bias ? (matrices - 1) * width + in : 0);
       };
-      const bool router_bias = module.bias || module.router_bias;
-      count.replicated = (Count(in + (router_bias ? 1 : 0)) * module.experts).value;
+      count.replicated = (Count(in + (module.router_bias ? 1 : 0)) * module.experts).value;
       count.dense = count.replicated;
       if (module.shared_ffn > 0) {
         count.dense = (mlp(module.shared_ffn / sizes.tp) + count.replicated).value;

@@ -40,9 +40,12 @@ Operator parameter_copy(std::int64_t owned, const RankSizes& sizes) {
 }
 
 Operator gradient_reset(const Job& job, const ParameterCount& held, const RankSizes& sizes) {
-  const bool kept = job.sharding < Sharding::kZero2;
-  return memory_operator("gradient reset",
-                         kept ? static_cast<double>(held.dense + held.expert) * sizes.gradient : 0,
+  const auto kept = [&](std::int64_t parameters, std::int64_t shards) {
+    return job.sharding < Sharding::kZero2 || shards == 1 ? parameters : 0;
+  };
+  const std::int64_t reset =
+      kept(held.dense, dense_shards(job)) + kept(held.expert, expert_shards(job));
+  return memory_operator("gradient reset", static_cast<double>(reset) * sizes.gradient,
                          MemoryWork::kOneWay);
 }
 

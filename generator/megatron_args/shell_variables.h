@@ -53,7 +53,7 @@ struct ShellVariables : ShellNames {
   using Value = ShellValue;
 
   std::vector<ShellUnknown> unknowns;
-  std::int64_t budget = std::int64_t{64} << 20;  ///< characters that may still be produced
+  std::int64_t budget = std::int64_t{16} << 20;  ///< characters that may still be produced
 
   void set(std::string_view name, std::string text, std::size_t line);
   void set(std::string_view name, Value value, std::size_t line);

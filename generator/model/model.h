@@ -59,7 +59,7 @@ struct Module {
   std::int64_t experts = 0, topk = 0, expert_ffn = 0;
   std::int64_t shared_ffn = 0;  ///< width of the always-active experts together; 0: none
   bool gated = true;
-  bool router_bias = false;  ///< of the router alone; `bias` is of router and experts
+  bool router_bias = false;  ///< of the router; `bias` is of the experts
   // kCustom: whole model, a token (parameters: once)
   std::int64_t custom_parameters = 0;
   double custom_flops = 0, custom_bytes = 0;

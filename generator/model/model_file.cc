@@ -266,7 +266,7 @@ class Reader {
         module.expert_ffn = size("expert_ffn");
         module.shared_ffn = fields.whole_or("shared_ffn", variables, 0, limits_.largest, 0);
         module.gated = fields.flag_or("gated", variables, true);
-        module.router_bias = fields.flag_or("router_bias", variables, false);
+        module.router_bias = fields.flag_or("router_bias", variables, module.bias);
         break;
       case ModuleKind::kCustom:
         module.custom_parameters =

@@ -27,9 +27,9 @@ ParameterTotals module_parameters(const Module& module) {
         return matrices * in * static_cast<double>(width) + (module.bias ? biases : 0);
       };
       const double expert = mlp(module.expert_ffn);
-      const bool router_bias = module.bias || module.router_bias;
-      const double always = (in + (router_bias ? 1 : 0)) * static_cast<double>(module.experts) +
-                            (module.shared_ffn > 0 ? mlp(module.shared_ffn) : 0);
+      const double always =
+          (in + (module.router_bias ? 1 : 0)) * static_cast<double>(module.experts) +
+          (module.shared_ffn > 0 ? mlp(module.shared_ffn) : 0);
       if (module.shared) {
         return {};
       }

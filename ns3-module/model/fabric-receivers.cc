@@ -330,7 +330,8 @@ FabricReceivers::Expire(uint32_t index)
     }
     if (m_state.now - pair.progress >= m_state.parameters.retransmit.GetPicoSeconds())
     {
-        if (++pair.retries > m_state.parameters.retryLimit)
+        const bool mayMend = m_state.now <= m_state.tables.changesUntil;
+        if (!mayMend && ++pair.retries > m_state.parameters.retryLimit)
         {
             pair.gaveUp = true;
             return; // its messages stay, which whoever runs this finds out

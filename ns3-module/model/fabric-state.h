@@ -58,6 +58,7 @@ struct FabricTables
     FabricTelemetryPool telemetry;                     //!< of packets under way
     std::vector<FabricCompletion> completions;         //!< not yet fetched
 
+    int64_t changesUntil{-1};          //!< ps, see Fabric::ExpectChangesUntil()
     int64_t done{-1};                  //!< ps: all events up to then have been carried out
     bool stopAtCompletion{false};      //!< see Fabric::SetStopAtCompletion()
     int64_t slack{0};                  //!< see Fabric::SetStopAtCompletion()

@@ -279,6 +279,13 @@ Fabric::SetLinkLoss(uint32_t link, double probability)
 }
 
 void
+Fabric::ExpectChangesUntil(Time when)
+{
+    int64_t& until = m_partitions->GetTables().changesUntil;
+    until = std::max(until, when.GetPicoSeconds());
+}
+
+void
 Fabric::SetPortRate(uint32_t port, DataRate rate)
 {
     NS_ABORT_MSG_UNLESS(rate.GetBitRate() > 0, "a port needs a bandwidth");

@@ -153,6 +153,13 @@ class Fabric
     SetLinkLoss(uint32_t link, double probability);
 
     /**
+     * Links are known to change until then, so that no queue pair gives up before.
+     * \param when the last change of those that are known
+     */
+    void
+    ExpectChangesUntil(Time when);
+
+    /**
      * From now on a port has another bandwidth. What it is sending ends as it began; windows stay.
      * \param port its number
      * \param rate bandwidth

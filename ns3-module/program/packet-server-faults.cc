@@ -43,6 +43,7 @@ PacketServer::ScheduleFaults(const JsonView& faults, int64_t rerouting)
                                         link,
                                         loss,
                                         false);
+                    m_fabric->ExpectChangesUntil(at(until));
                 }
             }
         }

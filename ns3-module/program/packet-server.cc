@@ -469,6 +469,7 @@ PacketServer::Change()
         }
     };
     Simulator::Schedule(wait, lose);
+    m_fabric->ExpectChangesUntil(Simulator::Now() + wait);
 }
 
 std::string

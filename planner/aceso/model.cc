@@ -187,9 +187,16 @@ std::vector<int> op_rows(const Model& model, const std::vector<std::string>& row
       repeat(ops, kDecoder + kDecoderLayer, count, 1);
       break;
     }
-    case Family::kResnet:
+    case Family::kResnet: {
+      std::int64_t blocks = 0;
+      for (const Json& stage : model.runtime.front().second) {  // num_layers
+        blocks += stage.get<std::int64_t>();
+      }
+      constexpr int kBesideBlocks = 6, kOpsOfBlock = 8;
+      need(kBesideBlocks + kOpsOfBlock * static_cast<int>(blocks));
       repeat(ops, 0, count, 1);
       break;
+    }
   }
   return ops;
 }

@@ -57,7 +57,8 @@ std::vector<Change> changes_of(const Job& job, const PlanAxes& axes) {
   }
   for (const Sharding sharding :
        {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3}) {
-    if (sharding != job.sharding && allows(axes.sharding, sharding)) {
+    if (sharding != job.sharding && allows(axes.sharding, sharding) &&
+        (sharding == Sharding::kNone || job.dp() * job.cp > 1)) {
       changes.push_back({fmt::format("ZeRO-{}", static_cast<int>(sharding)), [sharding](Job& j) {
                            j.sharding = sharding;
                            j.hsdp_replicas = 1;
@@ -122,6 +123,10 @@ std::vector<PlanVariant> variants_of(const JobProblem& problem, const Job& from)
     try {
       if (job.gpus % (job.tp * job.cp * job.pp) != 0) {
         continue;
+      }
+      if (job.dp() * job.cp == 1 && allows(problem.axes.sharding, Sharding::kNone)) {
+        job.sharding = Sharding::kNone;
+        job.hsdp_replicas = 1;
       }
       job = with_model(problem.base, std::move(job));
       PlanVariant other{change.what, {}, true};

@@ -61,11 +61,6 @@ std::vector<Node> parse_cluster(std::string_view hosts, const std::string& hostf
           .expected("ADDRESS slots=N, or ADDRESS N");
     }
     Node node{.address = std::string(words[0]), .gpus = static_cast<int>(*gpus)};
-    if (std::ranges::count(nodes, node.address, &Node::address) > 0) {
-      throw Error(fmt::format("the host {} stands twice", printable(node.address)))
-          .at(hostfile, line)
-          .expected("one line a server");
-    }
     describe(node, document);
     nodes.push_back(std::move(node));
   }

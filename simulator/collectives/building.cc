@@ -84,8 +84,8 @@ void require_even(const CollectiveRequest& request, std::string_view algorithm) 
   if (!request.sizes.empty()) {
     throw Error("algorithm '" + std::string(algorithm) + "' cannot give ranks different sizes")
         .hint(
-            "direct, pairwise and bruck can in an all-to-all, ring in an all-gather or "
-            "reduce-scatter");
+            "direct, pairwise, bruck and hierarchical can in an all-to-all, ring and bruck in an "
+            "all-gather, ring in a reduce-scatter");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "simulator/collectives/nccl_constants.h"
@@ -74,13 +75,14 @@ double us(double bytes, double rate_GBps) { return bytes / std::max(rate_GBps, 1
 struct Setting {
   CommType op;
   double bytes, n, servers, k;  // k: ranks of a server
-  const NcclSystem& system;
+  const NcclFabric& fabric;
+  const LinkMatrix& nvlinks;
   const NcclRates& rates;
-  NcclConstants constants;
+  const NcclConstants& constants;
   NcclChoice choice;
   std::size_t p;
 
-  bool has_nvlink() const { return system.fabric.nvlink > Bandwidth(); }
+  bool has_nvlink() const { return fabric.nvlink > Bandwidth(); }
   bool chain() const { return op == CommType::kBroadcast || op == CommType::kReduce; }
   /// Whether a chain takes the time of its whole way. In a loop of broadcasts the first ranks are
   /// at the next one while the last still get this one; but where channels pass the ranks in
@@ -89,16 +91,16 @@ struct Setting {
   bool whole_way() const { return chain() && choice.channels > 1 && !choice.same_order; }
   double pcie() const {
     constexpr double kPcie[] = {12, 24, 48, 48};
-    return rates.local_efficiency * kPcie[static_cast<std::size_t>(system.fabric.arch)];
+    return rates.local_efficiency * kPcie[static_cast<std::size_t>(fabric.arch)];
   }
   /// What a GPU sends, or gets, within its server.
   double local() const {
-    return has_nvlink() ? rates.local_efficiency * GBps(system.fabric.nvlink) : pcie();
+    return has_nvlink() ? rates.local_efficiency * GBps(fabric.nvlink) : pcie();
   }
-  bool has_unlike_links() const { return system.fabric.link_rings > 0; }
+  bool has_unlike_links() const { return fabric.link_rings > 0; }
   /// GB/s of so many of a server's links that are not alike; of none: over the host.
   double links(std::int32_t count) const {
-    const double one = GBps(system.fabric.nvlink) / system.fabric.link_rings;
+    const double one = GBps(fabric.nvlink) / fabric.link_rings;
     return count > 0 ? rates.local_efficiency * count * one : pcie();
   }
   /// What a GPU sends to the next of its server, the last to the first.
@@ -106,7 +108,7 @@ struct Setting {
     double least = local();
     const auto gpus = static_cast<std::int32_t>(k);
     for (std::int32_t gpu = 0; has_unlike_links() && gpu < gpus; ++gpu) {
-      least = std::min(least, links(system.nvlinks.between(gpu, (gpu + 1) % gpus)));
+      least = std::min(least, links(nvlinks.between(gpu, (gpu + 1) % gpus)));
     }
     return least;
   }
@@ -117,7 +119,7 @@ struct Setting {
     for (std::int32_t a = 0; has_unlike_links() && a < gpus; ++a) {
       std::int32_t by_host = 0;
       for (std::int32_t b = 0; b < gpus; ++b) {
-        const std::int32_t count = b == a ? 1 : system.nvlinks.between(a, b);
+        const std::int32_t count = b == a ? 1 : nvlinks.between(a, b);
         by_host += count == 0 ? 1 : 0;
         most = b == a ? most : std::max(most, us(bytes_to_each, links(count)));
       }
@@ -127,9 +129,9 @@ struct Setting {
   }
   /// What the NICs that the group's ranks use send from one server; of payload by LL and LL128.
   double network() const {
-    const double nics = system.fabric.nics;
+    const double nics = fabric.nics;
     const double wire =
-        rates.network_efficiency * (chain() ? 1 : rates.duplex) * nics * GBps(system.fabric.nic);
+        rates.network_efficiency * (chain() ? 1 : rates.duplex) * nics * GBps(fabric.nic);
     const double proxy = p == 0 ? rates.ll_GBps : rates.ll128_GBps;
     return p == 2 ? wire : std::min(wire * payload(choice.protocol), std::min(k, nics) * proxy);
   }
@@ -250,7 +252,7 @@ Parts nvls(const Setting& s) {
         2 * levels * s.rates.network_latency * s.rates.simple_penalty * s.constants.nvls_tree_net;
     parts.network_us = us(busiest_share(s) * s.bytes, s.network());
   }
-  const double rate = GBps(s.system.fabric.nvlink) * s.rates.nvls_efficiency;
+  const double rate = GBps(s.fabric.nvlink) * s.rates.nvls_efficiency;
   parts.local_us = us(s.op == CommType::kAllReduce ? s.bytes * (1 + 1 / s.k) : s.bytes, rate);
   return parts;
 }
@@ -346,6 +348,20 @@ NcclFabric fabric_for(const NcclTask& task, const NcclSystem& system) {
   return fabric;
 }
 
+/// Those asked for last are kept: most calls come in runs of one release and fabric.
+const NcclConstants& constants_of(NcclVersion version, const NcclFabric& fabric) {
+  struct Last {
+    NcclVersion version;
+    NcclFabric fabric;
+    NcclConstants constants;
+  };
+  thread_local std::optional<Last> last;
+  if (!last || last->version != version || last->fabric != fabric) {
+    last = {version, fabric, nccl_constants(version, fabric)};
+  }
+  return last->constants;
+}
+
 }  // namespace
 
 std::span<const NcclRateField> nccl_rate_fields() { return kFields; }
@@ -363,37 +379,41 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system) {
                      fabric_for(task, system), task.wishes);
 }
 
-NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice) {
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclRates& rates,
+                   const NcclChoice& choice) {
   NcclTime time;
   time.choice = choice;
   if (task.ranks < 2) {
-    time.latency_us = time.time_us = system.rates.floor_us;
+    time.latency_us = time.time_us = rates.floor_us;
     return time;
   }
-  NcclSystem here = system;
-  here.fabric = fabric_for(task, system);
+  const NcclFabric fabric = fabric_for(task, system);
   const Setting setting{task.op,
                         static_cast<double>(task.bytes.count()),
                         static_cast<double>(task.ranks),
                         static_cast<double>(task.servers),
                         static_cast<double>(task.ranks) / task.servers,
-                        here,
-                        system.rates,
-                        nccl_constants(task.wishes.version, here.fabric),
+                        fabric,
+                        system.nvlinks,
+                        rates,
+                        constants_of(task.wishes.version, fabric),
                         choice,
                         index_of(choice.protocol)};
   const Parts parts = parts_of(setting);
-  time.latency_us = system.rates.floor_us + parts.hops;
+  time.latency_us = rates.floor_us + parts.hops;
   time.wire_us = std::max(parts.local_us, parts.network_us);
   time.network_bound = parts.network_us > parts.local_us;
   time.fill_us = parts.fill_us;
   const double overlap = overlap_of(setting, time.network_bound);
   const double most = std::max({parts.hops, time.wire_us, 1e-9});
-  time.time_us =
-      system.rates.floor_us + parts.fill_us +
-      most * std::pow(std::pow(parts.hops / most, overlap) + std::pow(time.wire_us / most, overlap),
-                      1 / overlap);
+  const auto power = [&](double part) { return part == most ? 1 : std::pow(part / most, overlap); };
+  time.time_us = rates.floor_us + parts.fill_us +
+                 most * std::pow(power(parts.hops) + power(time.wire_us), 1 / overlap);
   return time;
+}
+
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice) {
+  return nccl_time(task, system, system.rates, choice);
 }
 
 NcclTime nccl_time(const NcclTask& task, const NcclSystem& system) {

@@ -119,6 +119,9 @@ NcclChoice nccl_choice_on(const NcclTask& task, const NcclSystem& system);
 ///
 /// k = ranks / servers. O(1).
 NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclChoice& choice);
+/// The same at other rates than the system's.
+NcclTime nccl_time(const NcclTask& task, const NcclSystem& system, const NcclRates& rates,
+                   const NcclChoice& choice);
 /// The same by NCCL's own choice.
 NcclTime nccl_time(const NcclTask& task, const NcclSystem& system);
 

@@ -262,8 +262,9 @@ struct Model {
     return constants.nvls_base + constants.nvls_nvlink + 2 * rounds * constants.nvls_tree_net;
   }
   double pat_latency() const {
-    return constants.pat_base + std::floor(std::log2(servers)) * constants.pat_net / 3.5 + 2.8 * n;
+    return pat_launch() + std::floor(std::log2(servers)) * constants.pat_net / 3.5;
   }
+  double pat_launch() const { return constants.pat_base + 2.8 * n; }
 };
 
 /// Of the tree's bandwidth (and of NVLSTree's on Blackwell beside x86), by floor(log2(size / 64
@@ -362,7 +363,7 @@ void set_latencies(const Model& model, NcclChoice& choice) {
       choice.hops = hops_us(c.nvls_nvlink / 4, c.nvls_tree_net);
       break;
     case NcclAlgorithm::kPat:
-      launch = c.pat_base;
+      launch = model.pat_launch();
       choice.hops = hops_us(model.tree_local(p), c.pat_net / 3.5);
       break;
     case NcclAlgorithm::kCollnetDirect:

@@ -76,6 +76,7 @@ struct StepResult {
   std::vector<PortUse> ports;          ///< empty for the analytic engine
   std::optional<PacketStatistics> packets;  ///< of the packet engine: of what it simulated
   bool drawn = false;                       ///< waits of messages were drawn by seed: others differ
+  std::optional<std::int64_t> compared;     ///< by verify_symmetry: ranks whose ends were equal
   std::int64_t flows = 0;                   ///< point-to-point transfers simulated
   std::int64_t replay_work = 0;             ///< ReplayResult::work
   std::int64_t recalled_flows = 0;  ///< of those, told from ones seen before (recalled_runs.h)

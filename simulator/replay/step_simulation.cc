@@ -260,8 +260,12 @@ StepResult simulate_step(const Workload& workload, const Topology& topology,
       const std::unique_ptr<NetworkEngine> network = network_with_faults();
       check_fold(run, in_full(*network), names);
       check_ports(result.ports, network->port_use(), !replay_options.changes.empty());
+      result.compared = std::ssize(nodes);
     }
   } else {
+    if (options.verify_symmetry) {
+      result.compared = 0;
+    }
     const std::unique_ptr<NetworkEngine> network = network_with_faults();
     if (options.routes && !options.routes->routes.spray &&
         meet_by_packets({compiled.work, nodes, topology, *options.routes, schedules, replay_options,

@@ -1,6 +1,7 @@
 # lockstep compare, calibrate, score. tests/data/logs/two-tables.txt is written by hand.
 set(two_tables tests/data/logs/two-tables.txt)
 lockstep_cli_test(cli_compare ARGS compare ${two_tables} OUT "two-tables.txt#1: allreduce on 4 GPUs in 2 servers, preset dgx-h100" "^all  .* 8 rows" "ring")
+lockstep_cli_test(cli_compare_without_groups ARGS compare tests/fuzz/corpus/chakra_et/two.3.et --gpus 8 --preset dgx-h100 OUT "on 8 GPUs" ERR "the log tells no groups: [0-9]+ communications are taken for those of all 8 GPUs")
 lockstep_cli_test(cli_compare_json ARGS compare ${two_tables} --json OUT "\"schema\": \"lockstep-compare/1\"" "\"measured_s\": 4.9e-05" "\"protocol\"" "\"mlx5_1:1/IB\"" "\"rings\": 2" "\"channels\": 2" "\"transport\": \"IB\"")
 lockstep_cli_test(cli_compare_fail_over ARGS compare ${two_tables} --fail-over 0.1% EXIT 1 OUT "median" ERR "the median error of a table is .*, over 0.1 %")
 lockstep_cli_test(cli_compare_fail_over_high ARGS compare ${two_tables} --fail-over 1000% OUT "median")

@@ -189,7 +189,7 @@ metis("comments alone", "hostfile", write("# nothing\n\n"), 2, "hostfile", "no h
 for line in ("10.0.0.1 slots=0", "10.0.0.1 slots=-2", "10.0.0.1", "10.0.0.1 slots=two", "10.0.0.1 slots=2 slots=2",
              "10.0.0.1 slots=99999999999"):
     metis(f"the host '{line}'", "hostfile", write(line + "\n"), 2, "hostfile:1")
-metis("a host twice", "hostfile", write("10.0.0.1 slots=2\n10.0.0.1 slots=2\n"), 2, "hostfile:2", "twice")
+metis("a host twice: two servers, as Metis has it", "hostfile", write("10.0.0.1 slots=2\n10.0.0.1 slots=2\n"), 0, "the host 10.0.0.1 stands twice: as many servers")
 metis("more GPUs than Metis has hosts for", "hostfile", write("10.0.0.1 slots=2\n10.0.0.2 slots=3\n"), 2, "hostfile: slots", "--cost fixed")
 metis("a host that is not described", "hostfile", write("10.0.0.9 slots=2\n"), 2, "10.0.0.9")
 metis("no clusters", "cluster.json", write("{}"), 2, "cluster.json", "10.0.0.1")

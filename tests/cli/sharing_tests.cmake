@@ -22,4 +22,5 @@ lockstep_cli_test(cli_simulate_interference_fold ARGS simulate ${small_llama} --
 lockstep_script_test(cli_byteps_trace COMMAND byteps_trace_test.sh $<TARGET_FILE:lockstep> LABELS fast)
 lockstep_cli_test(cli_simulate_straggler_trace_analytic ARGS simulate ${tiny} --engine analytic --straggler trace:tests/data/whatif/two-stages.csv EXIT 2 ERR "--straggler trace:.*no microbatches")
 lockstep_script_test(cli_first_job COMMAND first_job_test.py $<TARGET_FILE:lockstep> LABELS fast)
+lockstep_long_sanitized(cli_first_job)
 lockstep_script_test(cli_stages_of_jobs COMMAND stages_of_jobs_test.py $<TARGET_FILE:lockstep> LABELS fast)

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "generator/generator.h"
+#include "tests/support/sanitized.h"
 #include "workloads/simai_txt.h"
 
 namespace lockstep::generator_property_test {
@@ -57,7 +58,7 @@ std::int64_t bytes_of(const std::string& text, std::string_view type) {
 }
 
 TEST(GeneratorProperty, MicrobatchesAddEqualNumbersOfRows) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(testing::cases_of(60)); ++seed) {
     for (const char* generator : {"simai-training", "megatron"}) {
       std::array<std::int64_t, 4> lines{};
       for (std::int64_t n = 1; n <= 3; ++n) {
@@ -72,7 +73,7 @@ TEST(GeneratorProperty, MicrobatchesAddEqualNumbersOfRows) {
 
 TEST(GeneratorProperty, SimaiTextIsReadAndWrittenBack) {
   Rng rng(1, "simai");
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < testing::cases_of(60); ++i) {
     const std::string text = generate("simai-training", random_job(rng, rng.between(0, 3)));
     EXPECT_EQ(to_simai_txt(read_simai_txt(text, "generated")), text);
   }
@@ -80,7 +81,7 @@ TEST(GeneratorProperty, SimaiTextIsReadAndWrittenBack) {
 
 TEST(GeneratorProperty, EveryCsvRowHasTwelveColumns) {
   Rng rng(2, "csv");
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < testing::cases_of(40); ++i) {
     for (const char* generator : {"megatron", "deepspeed12", "deepspeed3"}) {
       const std::string text = generate(
           generator, random_job(rng, 2) + (generator[0] == 'd' ? "--frame DeepSpeed" : ""));
@@ -94,7 +95,7 @@ TEST(GeneratorProperty, EveryCsvRowHasTwelveColumns) {
 // Every microbatch reduces every gradient once, whatever the buckets; 2 bytes an element.
 TEST(GeneratorProperty, DeepSpeedReducesEveryGradient) {
   Rng rng(3, "deepspeed");
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < testing::cases_of(60); ++i) {
     const std::int64_t microbatches = rng.between(1, 3);
     const std::string job =
         random_job(rng, microbatches) +
@@ -121,7 +122,7 @@ TEST(GeneratorProperty, NoFlagsCrash) {
       {"0", "1", "2", "3", "7", "8", "64", "-1", "1000000000000000000", "9223372036854775807",
        "9007199254740992", "1e9", "abc", "", "nan", "0x10", "1_000", "DeepSeek", "DeepSpeed"});
   int workloads = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < testing::cases_of(4000); ++i) {
     const Generator& generator = *generators()[rng.below(generators().size())];
     const std::span<const ArgSpec> flags = generator.flags().flags;
     GenerateRequest request;

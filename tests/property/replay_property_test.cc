@@ -8,6 +8,7 @@
 #include "simulator/replay/parallel_groups.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/fake_network.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep::replay_property_test {
 namespace {
@@ -79,7 +80,7 @@ ReplayResult run(const RankPrograms& work, Log& log) {
 
 TEST(ReplayProperty, OrderAndStreamsAreKept) {
   Rng rng(1, "replay order");
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing::cases_of(300); ++round) {
     const RandomWork random = random_work(rng);
     Log log;
     const ReplayResult result = run(random.work, log);
@@ -107,7 +108,7 @@ TEST(ReplayProperty, OrderAndStreamsAreKept) {
 
 TEST(ReplayProperty, SameWorkSameTimes) {
   Rng rng(2, "replay twice");
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < testing::cases_of(50); ++round) {
     const RandomWork random = random_work(rng);
     Log first, second;
     EXPECT_EQ(run(random.work, first).rank_end, run(random.work, second).rank_end);
@@ -116,7 +117,7 @@ TEST(ReplayProperty, SameWorkSameTimes) {
 
 TEST(ReplayProperty, ExposureSplitsTheWholeStep) {
   Rng rng(3, "replay exposure");
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing::cases_of(300); ++round) {
     const RandomWork random = random_work(rng);
     Log log;
     const ReplayResult result = run(random.work, log);
@@ -133,7 +134,7 @@ TEST(ReplayProperty, ExposureSplitsTheWholeStep) {
 
 TEST(ParallelGroupsProperty, EveryRankIsInOneGroupOfEachKind) {
   Rng rng(4, "parallel groups");
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing::cases_of(300); ++round) {
     Parallelism parallel;
     parallel.tp = rng.between(1, 6);
     parallel.pp = rng.between(1, 4);

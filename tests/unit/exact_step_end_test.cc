@@ -120,6 +120,26 @@ TEST(ExactStepEnd, OfTheTiedTableOnlyWhatARankHoldsIsSummed) {
   EXPECT_EQ(tied(job), Bytes());
 }
 
+// One copy of the parameters leaves nothing to cut: its gradients stay and are reset by every ZeRO.
+TEST(ExactStepEnd, GradientsOfOneCopyAreResetByEveryZero) {
+  const auto bytes_of_update = [](Job job, Sharding sharding) {
+    job.sharding = sharding;
+    double bytes = 0;
+    exact_workload(job, [&bytes](const Operator& op) {
+      bytes += op.name == "gradient reset" ? op.bytes : 0;
+      return Time::us(1);
+    });
+    return bytes;
+  };
+  const double one = bytes_of_update(gpt_job(2, 1), Sharding::kNone);
+  const double two = bytes_of_update(gpt_job(2, 2), Sharding::kNone);
+  EXPECT_GT(one, 0);
+  for (const Sharding sharding : {Sharding::kZero1, Sharding::kZero2, Sharding::kZero3}) {
+    EXPECT_EQ(bytes_of_update(gpt_job(2, 1), sharding), one);
+    EXPECT_EQ(bytes_of_update(gpt_job(2, 2), sharding), sharding == Sharding::kZero1 ? two : 0);
+  }
+}
+
 // Llama of 4 layers with norms over heads of 16 of queries and keys, tp 2, dp 2. Without sequence
 // parallelism each rank has a part of these norms' gradients alone (Megatron Core sums them with
 // qk_layernorm), with it also of the others', of 128; where gradients are cut over dp, of half.

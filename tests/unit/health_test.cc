@@ -277,5 +277,25 @@ TEST(Health, NobodyIsWellWithOthersWhereThereAreNone) {
   EXPECT_NE(health.findings[0].evidence.find("about half the rate"), std::string::npos);
 }
 
+// Two hosts that were tested with each other alone, five times: one run went over TCP, say.
+TEST(Health, ASlowRunOfHostsThatAreSoundInOthersIsNoCable) {
+  const PhysicalLog one = pairs(2, [](int, int) { return 1.0; });
+  PhysicalLog log;
+  log.names = one.names;
+  for (int run = 0; run < 5; ++run) {
+    log.settings.push_back(one.settings[0]);
+    log.settings.back().id = "run" + std::to_string(run);
+    log.comms.push_back(one.comms[0]);
+    log.comms.back().setting = run;
+    log.comms.back().time_s *= run == 3 ? 4.4 : 1;
+  }
+  const Health health = check_health({log});
+  ASSERT_EQ(health.findings.size(), 1U);
+  EXPECT_EQ(health.findings[0].kind, FindingKind::kSlowRun);
+  EXPECT_EQ(health.findings[0].subject, "run3");
+  EXPECT_NE(health.findings[0].evidence.find("the same hosts are sound in run0 and 3 more"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep::compare::health_test

@@ -328,6 +328,22 @@ TEST(MegatronArgs, PlacesExperts) {
   EXPECT_EQ(model.blocks[2].layers, 1);
 }
 
+// 4 layers, 8 experts of 256 from and to 64; Megatron's router has none.
+TEST(MegatronArgs, ExpertsHaveTheBiasesOfLinearLayers) {
+  const auto parameters = [](std::string_view more) {
+    return model_parameters(
+               megatron_model(launch_of(std::string(kSmall) +
+                                        "--num-experts 8 --untie-embeddings-and-output-weights " +
+                                        std::string(more)),
+                              {}))
+        .total;
+  };
+  const double attention = 3 * 64 + 64;
+  EXPECT_EQ(parameters("") - parameters("--disable-bias-linear"), 4 * (attention + 8 * (256 + 64)));
+  EXPECT_EQ(parameters("--swiglu") - parameters("--swiglu --disable-bias-linear"),
+            4 * (attention + 8 * (2 * 128 + 64)));  // two thirds as wide, in steps of 64
+}
+
 TEST(MegatronArgs, ReadsPatternsOfLayers) {
   EXPECT_THAT(moe_layers("2", 5), ElementsAre(true, false, true, false, true));
   EXPECT_THAT(moe_layers("([0]*2+[1]*1)*1+[1]", 4), ElementsAre(false, false, true, true));

@@ -85,8 +85,15 @@ TEST(PacketEngine, LinkThatFails) {
     EXPECT_LT(end, alone + Time::us(100) + Time::us(2 * 50));
     EXPECT_GT(engine.statistics().drops, 0);
   }
-  options.faults.front().until = Time::max();
   options.fabric["RetryLimit"] = "3";
+  options.fabric["RetransmitTimeout"] = "5us";
+  {  // nobody gives up on a link that will be back
+    PacketEngine engine(topology, options);
+    engine.start({NodeId(0), NodeId(1), bytes, Time(), 0, 1});
+    EXPECT_GT(testing::outcomes(testing::run_to_end(engine)).at(1).delivered, Time::us(120));
+  }
+  options.fabric["RetransmitTimeout"] = "50us";
+  options.faults.front().until = Time::max();
   PacketEngine engine(topology, options);
   engine.start({NodeId(0), NodeId(1), bytes, Time(), 0, 1});
   EXPECT_THAT([&] { testing::run_to_end(engine); },
