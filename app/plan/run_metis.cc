@@ -218,11 +218,13 @@ ExitCode run_metis(const MetisOptions& options) {
   }
   const std::vector<Ranked> found = search(problem, static_cast<std::size_t>(options.top),
                                            options.threads, journal ? &*journal : nullptr);
-  if (!found.empty() && found.front().price.total() < 0) {
-    fmt::print(standard_error(),
-               "lockstep: warning: the first plan takes less than no time: a profile's "
-               "forward_backward_time_ms is less than its layers take, and Metis adds the "
-               "difference once a microbatch; --cost fixed leaves it out\n");
+  std::vector<std::string> warnings = problem.profiles.warnings;
+  if (found.front().price.total() < 0) {
+    warnings.emplace_back(
+        "the first plan takes less than no time: a profile's forward_backward_time_ms is less than "
+        "its layers take, and Metis adds the difference once a microbatch; --cost fixed leaves it "
+        "out");
+    fmt::print(standard_error(), "lockstep: warning: {}\n", warnings.back());
   }
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
@@ -243,6 +245,7 @@ ExitCode run_metis(const MetisOptions& options) {
                                                    {"exact", true},
                                                    {"search_cpu_s", cpu_s},
                                                    {"left_out", missing},
+                                                   {"warnings", warnings},
                                                    {"plans", std::move(plans)}}));
     write_reports(options.report, "plan", text);
     if (options.json) {

@@ -170,11 +170,11 @@ TEST(Health, TooFewTestsAreNotJudged) {
   EXPECT_EQ(three.not_judged, 3U);
   EXPECT_FALSE(three.tests[0].judged);
   EXPECT_EQ(health_table(three),
-            "3 tests in 1 sets of like ones; 0 slow\n3 tests were not judged: fewer than 4 are "
+            "3 tests in 1 set of like ones; 0 slow\n3 tests were not judged: fewer than 4 are "
             "alike\n");
   const Health six = check_health({pairs(4, [](int, int) { return 1.0; })});
   EXPECT_EQ(six.not_judged, 0U);
-  EXPECT_EQ(health_table(six), "6 tests in 1 sets of like ones; 0 slow\nnothing stands out\n");
+  EXPECT_EQ(health_table(six), "6 tests in 1 set of like ones; 0 slow\nnothing stands out\n");
 }
 
 // Each of six tests takes 1.5 times as long at two of six sizes, other ones: 6 / (4 + 2 / 1.5)
