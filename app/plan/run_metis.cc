@@ -27,7 +27,7 @@ using namespace metis;
 
 Problem read_problem(const MetisOptions& options) {
   if (options.clusterfile.empty()) {
-    throw Error("Metis's problem needs a clusterfile").field("--metis-clusterfile");
+    throw Error("Metis's problem needs this").field("--metis-clusterfile").expected("a file");
   }
   for (const auto& [flag, value, least, most] :
        {std::tuple("--layers", std::int64_t{options.layers}, 3, 4096),
