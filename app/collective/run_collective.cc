@@ -288,8 +288,7 @@ void check_of_engines(const CollectiveOptions& options) {
   need("--nic", !options.nic.empty(), "analytic", "links are as the topology says");
   need("--error-budget", !options.error_budget.empty(), "flow", "there would be no error anyway");
   need("--verify-symmetry", options.verify_symmetry, "flow", "nothing would be folded or compared");
-  const auto skips = [](const std::string& engine) { return engine != "analytic"; };
-  if (std::ranges::none_of(options.engines, skips)) {
+  if (std::ranges::find(options.engines, "packet") == options.engines.end()) {
     need("--paranoid", options.paranoid, "flow", "formulas have no transfers to check");
   }
 }
@@ -369,13 +368,13 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   note_of_operation(options, sweep.op, sweep.warnings);
   check_of_engines(options);
   check_analytic(options, sweep.warnings);
-  const auto has = [&](const char* engine) {
+  const auto asked = [&](const char* engine) {
     return std::ranges::find(options.engines, engine) != options.engines.end();
   };
-  if (options.no_symmetry && !has("flow")) {
+  if (options.no_symmetry && !asked("flow")) {
     sweep.warnings.emplace_back("--no-symmetry changes nothing without the flow engine");
   }
-  if (options.no_fast_forward && !has("flow") && !has("packet")) {
+  if (options.no_fast_forward && !asked("flow") && !asked("packet")) {
     sweep.warnings.emplace_back("--no-fast-forward changes nothing in the analytic engine");
   }
   if (options.nvls && options.engines != std::vector<std::string>{"analytic"}) {
@@ -399,9 +398,6 @@ CollectiveSweep run_collective(const CollectiveOptions& typed) {
   setting.flow = flow_options(options, options.flavour == "simai");
   setting.flow.seed = options.seed;
   setting.plan.rates = real_rates(options, options.flavour == "simai");
-  const auto asked = [&](const char* engine) {
-    return std::ranges::find(options.engines, engine) != options.engines.end();
-  };
   if (asked("packet")) {
     refuse_real_rates(options);
   }

@@ -99,9 +99,9 @@ std::vector<const char*> flags_of_formulas(const SimulateOptions& options) {
   return given;
 }
 
-/// A check that nothing would be done for.
+/// Checks that the engine has nothing for.
 void refuse_verification(const SimulateOptions& options) {
-  if (options.verify_symmetry) {
+  if (options.verify_symmetry && options.engine != "flow") {
     throw Error(fmt::format("the {} engine folds nothing that could be compared", options.engine))
         .field("--verify-symmetry")
         .hint("use --engine flow");
@@ -115,6 +115,7 @@ void refuse_verification(const SimulateOptions& options) {
 
 StepResult run_engine(const SimulateOptions& options, const Workload& workload,
                       const Topology* topology, Timeline* timeline) {
+  refuse_verification(options);
   if (options.engine != "packet") {
     for (const auto& [flag, text] :
          {std::pair("--samples", options.samples), std::pair("--fct", options.fct_file),
@@ -133,12 +134,10 @@ StepResult run_engine(const SimulateOptions& options, const Workload& workload,
           .field("--error-budget")
           .hint("use --engine flow or --engine packet");
     }
-    refuse_verification(options);
     return run_analytic(workload, topology, options);
   }
   if (options.engine == "packet") {
     refuse_real_rates(options);
-    refuse_verification(options);
   }
   if (topology == nullptr) {
     throw Error(fmt::format("the {} engine needs a topology", options.engine))

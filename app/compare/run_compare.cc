@@ -249,11 +249,15 @@ ExitCode run(const Flags& flags) {
           return op.kind == OpKind::kCommunication && op.bytes > 0;
         });
       }
-      why = fmt::format("of the logs' {} communications {} have a size and none has a group's size",
-                        unsized, sized == 0 ? "none" : std::to_string(sized));
-      why += sized > 0 ? "; --gpus N takes them for those of N GPUs"
-                       : " (PyTorch's profiler writes them from 2.2 on, before that some of them "
-                         "with record_shapes=True)";
+      why = sized > 0 ? fmt::format(
+                            "of the logs' {} communications {} have a size, and none has a "
+                            "group's size; --gpus N takes them for those of N GPUs",
+                            unsized, sized)
+                      : fmt::format(
+                            "of the logs' {} communications none has a size (PyTorch's profiler "
+                            "writes them from 2.2 on, before that some of them with "
+                            "record_shapes=True)",
+                            unsized);
     }
     const bool steps = std::ranges::any_of(logs, [](const auto& log) { return !log.ops.empty(); });
     throw Error("there is nothing to compare: " + why)

@@ -9,8 +9,6 @@
 namespace lockstep::aceso {
 namespace {
 
-constexpr std::int64_t kEncoderLayer = 13, kDecoderLayer = 21, kBlock = 8, kResnetHead = 4;
-
 /// `stages` times the ops of `layers` layers, with what comes before the first and after the last.
 std::vector<std::int64_t> equal_stages(std::int64_t stages, std::int64_t ops, std::int64_t before,
                                        std::int64_t after) {
@@ -31,12 +29,11 @@ std::vector<std::vector<std::int64_t>> cuts_of(const Problem& problem, std::int6
       }
       return {equal_stages(stages, layers / stages * kEncoderLayer, 1, 2)};
     case Family::kResnet: {
-      const std::int64_t blocks = (problem.ops() - kResnetHead - 2) / kBlock;
-      if (blocks < stages) {
+      if (layers < stages) {
         return {};
       }
-      const std::int64_t rest = blocks % stages * kBlock;
-      return {equal_stages(stages, blocks / stages * kBlock, kResnetHead, 2 + rest)};
+      const std::int64_t rest = layers % stages * kResnetBlock;
+      return {equal_stages(stages, layers / stages * kResnetBlock, kResnetHead, 2 + rest)};
     }
     case Family::kT5:
       break;

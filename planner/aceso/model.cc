@@ -87,7 +87,11 @@ Model t5(std::string_view size) {
 
 Model resnet(std::string_view size) {
   const ResnetSize& one = find_size(kResnet, "resnet", size);
-  Model model{.family = Family::kResnet, .fp32 = true, .algorithms = 2, .resharding = true};
+  Model model{.family = Family::kResnet,
+              .layers = 3 + 4 + one.third_blocks + 3,
+              .fp32 = true,
+              .algorithms = 2,
+              .resharding = true};
   model.runtime = {{"num_layers", Json::array({3, 4, one.third_blocks, 3})},
                    {"in_channels", one.in_channels},
                    {"width_factor", one.width_factor}};
@@ -130,9 +134,6 @@ void repeat(std::vector<int>& ops, int first, int last, std::int64_t count) {
     }
   }
 }
-
-constexpr int kEncoderLayer = 13;
-constexpr int kDecoderLayer = 21;
 
 }  // namespace
 
@@ -187,16 +188,10 @@ std::vector<int> op_rows(const Model& model, const std::vector<std::string>& row
       repeat(ops, kDecoder + kDecoderLayer, count, 1);
       break;
     }
-    case Family::kResnet: {
-      std::int64_t blocks = 0;
-      for (const Json& stage : model.runtime.front().second) {  // num_layers
-        blocks += stage.get<std::int64_t>();
-      }
-      constexpr int kBesideBlocks = 6, kOpsOfBlock = 8;
-      need(kBesideBlocks + kOpsOfBlock * static_cast<int>(blocks));
+    case Family::kResnet:
+      need(kResnetHead + kResnetBlock * static_cast<int>(model.layers) + 2);
       repeat(ops, 0, count, 1);
       break;
-    }
   }
   return ops;
 }

@@ -13,13 +13,16 @@ namespace lockstep::aceso {
 /// The op lists Aceso plans for: how the rows of an op table repeat to make the model.
 enum class Family { kGpt, kT5, kResnet, kScaleLayer };
 
+/// Ops of one layer or block, and of what comes before resnet's first; two come after the last.
+inline constexpr int kEncoderLayer = 13, kDecoderLayer = 21, kResnetBlock = 8, kResnetHead = 4;
+
 /// One model of Aceso's fixed list (its model constants; SuperScaler fa80ad0, aceso_cost_model).
 struct Model {
   Family family = Family::kGpt;
   std::string name;          ///< "gpt", "t5", "resnet", "scale-layer"
   std::string size;          ///< "1_3B", "16layers"
   std::string table_prefix;  ///< of its op tables: "gpt_1_3B"; 22B of t5 uses those of 11B
-  std::int64_t layers = 0;   ///< encoder layers (and as many decoder layers of t5); 0 for resnet
+  std::int64_t layers = 0;   ///< encoder layers (and as many decoder layers of t5); blocks
   bool fp32 = false;         ///< resnet trains in fp32, the others in fp16
   int algorithms = 1;        ///< tensor-parallel variants that are profiled
   bool resharding = false;   ///< whether layout changes inside a stage are priced

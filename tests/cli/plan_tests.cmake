@@ -29,6 +29,9 @@ set(metis plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfi
 lockstep_cli_test(cli_plan_metis ARGS ${metis} --layers 4 GOLDEN plan/metis.txt ERR "proven: no sound plan is below")
 # By hand, strict: A100s hold 3 layers of 2 samples: 2 + 16 + 16 = 34 ms, T4s the head: 16 ms.
 # execution (2-1) 34 + 50 = 84; sync 2 x 2; update 2 x 4 x 3/4 = 6; batches 2 x 0.5.
+lockstep_cli_test(cli_plan_no_tp ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 --max-tp 0 EXIT 2 ERR "--max-tp.*not in range")
+lockstep_cli_test(cli_plan_metis_many_layers ARGS ${metis} --layers 5000 EXIT 2 ERR "--layers: 5000 is too many" "3 to 4096")
+lockstep_cli_test(cli_plan_megatron_effort ARGS ${scale_layer} --global-batch 16 --micro-batch 1 2 --strategy megatron --effort 5 EXIT 2 ERR "--effort: only a search heeds this")
 lockstep_cli_test(cli_plan_metis_price ARGS ${metis} --layers 4 --price tests/data/plan/metis/plan.json --json OUT "\"execution_s\": 0.084" "\"synchronisation_s\": 0.004" "\"update_s\": 0.006" "\"batch_s\": 0.001")
 lockstep_cli_test(cli_plan_metis_price_warns ARGS plan --metis-hostfile tests/data/plan/metis/hostfile --metis-clusterfile tests/data/plan/metis/cluster.json --profiles tests/data/plan/metis --gbs 8 --layers 4 --max-batch 1 --price tests/data/plan/metis/plan.json --json OUT "\"fits\": true" "\"stage 0 has 2 samples a rank, not 1 to --max-batch 1\"" ERR "warning: stage 0 has 2 samples a rank")
 lockstep_cli_test(cli_plan_metis_price_top ARGS ${metis} --layers 4 --price tests/data/plan/metis/plan.json --top 2 EXIT 2 ERR "--top: only a search heeds this")

@@ -109,6 +109,12 @@ TEST(AcesoSearch, StagesAgreeWithTryingEverything) {
   EXPECT_GT(tight, 3);
 }
 
+TEST(AcesoSearch, ResnetsListOfOpsIsTheModels) {
+  const Model model = find_model("resnet", "1B");  // 3 + 4 + 6 + 3 blocks
+  EXPECT_EQ(op_rows(model, std::vector<std::string>(134, "op"), "table").size(), 134U);
+  EXPECT_THROW(op_rows(model, std::vector<std::string>(133, "op"), "table"), Error);
+}
+
 /// The best pipeline of one microbatch by trying every cut and every number of GPUs of each stage,
 /// from the op and the GPU on that the stages before have left: (m - 1) * slowest + sum, in us.
 struct AllPipelines {

@@ -314,6 +314,24 @@ TEST(Calibrate, RatesStayPhysical) {
   }
 }
 
+// Without rows of 1 MiB and more the provenance tells the errors of those that there are.
+TEST(Calibrate, ProvenanceTellsNoErrorsOfSizesThatAreMissing) {
+  Preset start = preset_named("a100-slingshot");
+  Preset truth = start;
+  truth.system.rates.floor_us *= 1.5;
+  CompareWishes wishes;
+  PhysicalLog log = log_of(truth, wishes);
+  std::erase_if(log.comms, [](const CommRow& row) { return row.bytes >= Bytes(1 << 20); });
+  wishes.preset = start;
+  Warnings none;
+  const Calibration found = calibrate(predict_rows(log, wishes, none), wishes, {});
+  EXPECT_EQ(found.held_out_large.rows, 0U);
+  const auto& lines = found.preset.provenance;
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) {
+    return line.find("judged on ") != std::string::npos && line.ends_with(", none from 1 MiB on");
+  }));
+}
+
 // A preset that was fitted before, fitted anew, tells of the fit that its rates rest on, once.
 TEST(Calibrate, ProvenanceIsOfTheFitThatCounts) {
   Preset start = preset_named("a100-slingshot");

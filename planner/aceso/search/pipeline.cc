@@ -54,8 +54,8 @@ PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch, 
         database.names[static_cast<std::size_t>(row)].find("1st-layernorm") != std::string::npos;
     layer_.push_back(begins ? ++layers : 0);
   }
-  std::vector<double> least(static_cast<std::size_t>(problem.ops()),
-                            kFar);  // stages may differ in GPUs
+  // Of each op over all numbers of GPUs, in which stages may differ.
+  std::vector<double> least(static_cast<std::size_t>(problem.ops()), kFar);
   for (int gpus = 1; gpus <= std::min(8, problem.cluster.gpus_per_node) && gpus <= gpus_;
        gpus *= 2) {
     spaces_.push_back(make_space(problem, microbatch, gpus));
