@@ -16,6 +16,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   std::vector<std::int32_t> seen(topology.nodes.size() + 1, 0);  // by server
   std::vector<std::int32_t> rail_of;                             // each GPU
   const std::vector<NodeId> gpus = topology.gpus();
+  rail_of.reserve(gpus.size());
   for (const NodeId gpu : gpus) {
     rail_of.push_back(seen[static_cast<std::size_t>(topology.nodes[gpu.index()].server)]++);
   }
