@@ -169,6 +169,7 @@ std::vector<std::int64_t> balance(const Problem& problem, const std::vector<std:
 std::vector<std::string> leaders_of(const Problem& problem, const std::vector<Rank>& ranks,
                                     int first, Strategy strategy) {
   std::vector<std::string> leaders;
+  leaders.reserve(static_cast<std::size_t>(strategy.dp));
   for (int d = 0; d < strategy.dp; ++d) {
     leaders.push_back(type_of(problem, ranks[static_cast<std::size_t>(first + d * strategy.tp)]));
   }
