@@ -51,7 +51,7 @@ constexpr std::pair<const char*, std::string_view> kHeeded[] = {{"--aceso-model"
                                                                 {"--micro-batch", "aj"},
                                                                 {"--max-stages", "a"},
                                                                 {"--spare-memory", "a"},
-                                                                {"--effort", "aj"},
+                                                                {"--effort", "amj"},
                                                                 {"--actual", "a"},
                                                                 {"--scaling", "a"},
                                                                 {"--metis-hostfile", "m"},
@@ -244,7 +244,8 @@ CommandBody define(CLI::App& app) {
               "--metis-hostfile FILE --metis-clusterfile FILE");
     }
     for (const CLI::Option* option : app.get_options()) {
-      if (option->count() > 0 && option->get_group().starts_with("A model of ours")) {
+      if (option->count() > 0 && option->get_group().starts_with("A model of ours") &&
+          option->get_name() != "--deadline") {
         throw Error("only plans of --model take this").field(option->get_name());
       }
     }
@@ -265,11 +266,14 @@ CommandBody define(CLI::App& app) {
           .expected("no --scaling or --strategy megatron beside it");
     }
     aceso->resume = metis->resume = job->resume;
-    if (aceso->strategy == "megatron" && app.count("--effort") > 0) {
-      throw Error("only a search heeds this")
-          .field("--effort")
-          .expected("not beside --strategy megatron");
+    for (const char* flag : {"--effort", "--deadline"}) {
+      if (aceso->strategy == "megatron" && app.count(flag) > 0) {
+        throw Error("only a search heeds this")
+            .field(flag)
+            .expected("not beside --strategy megatron");
+      }
     }
+    aceso->deadline = metis->deadline = job->deadline;
     if (!aceso->model.empty()) {
       aceso->microbatches_given = app.count("--micro-batch") > 0;
       return run_aceso(*aceso);
@@ -279,6 +283,7 @@ CommandBody define(CLI::App& app) {
     metis->price = aceso->price;
     metis->output = aceso->output;
     metis->top = aceso->top;
+    metis->max_work = aceso->max_work;
     metis->json = aceso->json;
     metis->report = aceso->report;
     metis->max_tp = aceso->max_tp > 0 ? aceso->max_tp : metis->max_tp;

@@ -182,11 +182,14 @@ ExitCode run_accuracy_study(const AcesoOptions& options,
   return ExitCode::kDone;
 }
 
-ExitCode run_scaling_study(const AcesoOptions& options,
+ExitCode run_scaling_study(const AcesoOptions& options, const SearchStop& stop,
                            const std::function<ScalingPoint(std::int64_t layers)>& search) {
   std::vector<ScalingPoint> points;
   for (const std::int64_t layers : options.scaling) {
     points.push_back(search(layers));
+    if (stop.asked()()) {
+      break;
+    }
   }
   std::string csv = "layers,ops,time_ms,samples_per_s,bound_ms,gap,labels,search_cpu_s\n";
   std::string text =
@@ -218,7 +221,7 @@ ExitCode run_scaling_study(const AcesoOptions& options,
     speed.categories.push_back(std::to_string(point.layers));
     speed.values[0].push_back(samples_per_s(best.plan, best.price));
   }
-  if (!options.output.empty()) {
+  if (!options.output.empty() && !stop.interrupted()) {
     make_folder(options.output);
     write_file((fs::path(options.output) / "scaling.csv").string(), csv);
     write_picture(options.output, "scaling-search", bar_chart(cost));
@@ -228,7 +231,7 @@ ExitCode run_scaling_study(const AcesoOptions& options,
                                           {"cost", options.cost},
                                           {"points", std::move(list)}})
                                : text);
-  return ExitCode::kDone;
+  return stop.ended("the searches made by now", !options.output.empty());
 }
 
 void write_search_tables(const std::string& folder, const std::string& problem,

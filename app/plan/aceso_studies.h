@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "app/plan/plan_options.h"
+#include "app/plan/search_stop.h"
 #include "planner/aceso/search/search.h"
 
 namespace lockstep {
@@ -27,8 +28,9 @@ struct ScalingPoint {
 };
 
 /// What the search costs as the model grows (--scaling): a table, and with -o scaling.csv and
-/// pictures. `search` runs one for so many layers.
-ExitCode run_scaling_study(const AcesoOptions& options,
+/// pictures. `search` runs one for so many layers; once `stop` is asked for, those that are done
+/// are shown.
+ExitCode run_scaling_study(const AcesoOptions& options, const SearchStop& stop,
                            const std::function<ScalingPoint(std::int64_t layers)>& search);
 
 /// search.csv, and search and throughput as .svg and .png, beside the plans of a search.

@@ -1,7 +1,6 @@
 #include "app/plan/job_plan_input.h"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -10,6 +9,7 @@
 
 #include "app/flag_value.h"
 #include "app/other_gpus.h"
+#include "app/plan/search_stop.h"
 #include "app/simulate/run_flow.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -132,12 +132,7 @@ JobPlanInput read_job_plan(const JobPlanOptions& options) {
   input.threads = options.threads > 0
                       ? options.threads
                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (!options.deadline.empty()) {
-    const Time most = flag_value("--deadline", options.deadline, parse_time);
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::nanoseconds(most.count_ps() / 1000);
-    input.stop = [end] { return std::chrono::steady_clock::now() >= end; };
-  }
+  input.stop = stop_after(options.deadline);
   for (const std::string& spec : options.stragglers) {
     input.stragglers.push_back(Straggler::parse(spec));
   }

@@ -23,6 +23,7 @@ struct AcesoOptions {
   int max_stages = 16;
   double spare_mb = 0;                ///< kept free of each GPU's memory
   std::int64_t max_work = 0;          ///< of the search, in labels; 0: until proven
+  std::string deadline;               ///< of the search, a time; empty: none
   std::string strategy = "search";    ///< or megatron: regular plans only
   std::string price;                  ///< a plan to price instead of a search
   std::string actual;                 ///< measurements to compare the prices of plans with
@@ -43,11 +44,13 @@ struct MetisOptions {
   int max_tp = 4;
   std::int64_t max_batch = 4;
   std::string cost = "strict";
-  std::string price;     ///< a plan to price instead of a search
-  std::int64_t top = 0;  ///< so many best plans; 0: the best of each order and batches
-  int threads = 0;       ///< 0: one a core
-  std::string resume;    ///< journal of the search; empty: none
-  std::string output;    ///< folder for the ranking
+  std::string price;          ///< a plan to price instead of a search
+  std::int64_t top = 0;       ///< so many best plans; 0: the best of each order and batches
+  std::int64_t max_work = 0;  ///< of the search, in labels; 0: until proven
+  std::string deadline;       ///< of the search, a time; empty: none
+  int threads = 0;            ///< 0: one a core
+  std::string resume;         ///< journal of the search; empty: none
+  std::string output;         ///< folder for the ranking
   bool json = false;
   ReportFlags report;
 };

@@ -9,6 +9,7 @@
 #include "app/plan/aceso_studies.h"
 #include "app/plan/plan_options.h"
 #include "app/plan/search_journals.h"
+#include "app/plan/search_stop.h"
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -237,7 +238,7 @@ struct Found {
   std::int64_t ops = 0;
 };
 
-Found run_search(const AcesoOptions& options, const Model& model) {
+Found run_search(const AcesoOptions& options, const Model& model, const SearchStop& stop) {
   if (options.global_batch < 1) {
     throw Error("the samples of an iteration are missing")
         .field("--global-batch")
@@ -264,7 +265,8 @@ Found run_search(const AcesoOptions& options, const Model& model) {
         search(problem, {.max_work = options.max_work,
                          .most = static_cast<std::size_t>(std::max<std::int64_t>(1, options.top)),
                          .threads = options.threads,
-                         .memo = journal ? &*journal : nullptr});
+                         .memo = journal ? &*journal : nullptr,
+                         .stop = stop.asked()});
   }
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   result.removed.insert(result.removed.end(), database.missing.begin(), database.missing.end());
@@ -276,8 +278,13 @@ Found run_search(const AcesoOptions& options, const Model& model) {
 
 ExitCode find(const AcesoOptions& options, const Model& model) {
   const Cluster cluster = cluster_of(options);
-  const auto [result, cpu_s, ops] = run_search(options, model);
-  if (!options.output.empty()) {
+  const SearchStop stop(options.deadline);
+  const auto [result, cpu_s, ops] = run_search(options, model, stop);
+  const auto end = [&] {
+    return stop.ended("the best plans found by now",
+                      !options.output.empty() || options.report.wanted());
+  };
+  if (!options.output.empty() && !stop.interrupted()) {
     write_plans(options.output, result, model);
     write_search_tables(options.output,
                         fmt::format("{} {} on {} GPUs", model.name, model.size, cluster.gpus()),
@@ -286,17 +293,19 @@ ExitCode find(const AcesoOptions& options, const Model& model) {
   if (options.json || options.report.wanted()) {
     const std::string text =
         with_command(to_text(search_json(options, result, model, cluster, cpu_s)));
-    write_reports(options.report, "plan", text);
+    if (!stop.interrupted()) {
+      write_reports(options.report, "plan", text);
+    }
     if (options.json) {
       write_file("-", text);
-      return ExitCode::kDone;
+      return end();
     }
   }
   for (const std::string& text : result.removed) {
     fmt::print(standard_error(), "lockstep: note: {}\n", text);
   }
   write_file("-", for_terminal(search_text(result, model, cluster, cpu_s)));
-  return ExitCode::kDone;
+  return end();
 }
 
 }  // namespace
@@ -308,9 +317,10 @@ ExitCode run_aceso(const AcesoOptions& options) {
           .field("--scaling")
           .expected("--aceso-model scale-layer");
     }
-    return run_scaling_study(options, [&](std::int64_t layers) {
+    const SearchStop stop(options.deadline);
+    return run_scaling_study(options, stop, [&](std::int64_t layers) {
       Found found =
-          run_search(options, find_model(options.model, fmt::format("{}layers", layers), 0));
+          run_search(options, find_model(options.model, fmt::format("{}layers", layers), 0), stop);
       return ScalingPoint{layers, found.ops, std::move(found.result), found.cpu_s};
     });
   }

@@ -10,6 +10,7 @@
 
 #include "app/plan/plan_options.h"
 #include "app/plan/search_journals.h"
+#include "app/plan/search_stop.h"
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -216,8 +217,13 @@ ExitCode run_metis(const MetisOptions& options) {
   if (!options.resume.empty()) {
     journal.emplace(options.resume, problem);
   }
-  const std::vector<Ranked> found = search(problem, static_cast<std::size_t>(options.top),
-                                           options.threads, journal ? &*journal : nullptr);
+  const SearchStop stop(options.deadline);
+  const SearchResult result = search(problem, {.most = static_cast<std::size_t>(options.top),
+                                               .threads = options.threads,
+                                               .memo = journal ? &*journal : nullptr,
+                                               .max_work = options.max_work,
+                                               .stop = stop.asked()});
+  const std::vector<Ranked>& found = result.plans;
   std::vector<std::string> warnings = problem.profiles.warnings;
   if (found.front().price.total() < 0) {
     warnings.emplace_back(
@@ -228,7 +234,9 @@ ExitCode run_metis(const MetisOptions& options) {
   }
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  if (!options.output.empty()) {
+  const double best_ms = found.front().price.total();
+  const double gap = best_ms == result.bound_ms ? 0 : best_ms / result.bound_ms - 1;
+  if (!options.output.empty() && !stop.interrupted()) {
     make_folder(options.output);
     write_file((fs::path(options.output) / "ranking.txt").string(), ranking(found));
   }
@@ -239,15 +247,18 @@ ExitCode run_metis(const MetisOptions& options) {
     }
     const std::string text = with_command(to_text({{"schema", "lockstep-plan/1"},
                                                    {"cost", options.cost},
-                                                   {"time_s", found.front().price.total() / 1000},
-                                                   {"bound_s", found.front().price.total() / 1000},
-                                                   {"gap", 0.0},
-                                                   {"exact", true},
+                                                   {"time_s", best_ms / 1000},
+                                                   {"bound_s", result.bound_ms / 1000},
+                                                   {"gap", gap},
+                                                   {"exact", result.exact},
+                                                   {"search_work", result.work},
                                                    {"search_cpu_s", cpu_s},
                                                    {"left_out", missing},
                                                    {"warnings", warnings},
                                                    {"plans", std::move(plans)}}));
-    write_reports(options.report, "plan", text);
+    if (!stop.interrupted()) {
+      write_reports(options.report, "plan", text);
+    }
     if (options.json) {
       write_file("-", text);
     }
@@ -257,12 +268,15 @@ ExitCode run_metis(const MetisOptions& options) {
       fmt::print(standard_error(), "lockstep: note: {}\n", part);
     }
     write_file("-", for_terminal(ranking(found)));
-    fmt::print(standard_error(),
-               "lockstep: note: proven: no sound plan is below {:.2f} ms, bound and gap are {:.2f} "
-               "ms and 0 %; searched in {:.3f} s of CPU\n",
-               found.front().price.total(), found.front().price.total(), cpu_s);
+    fmt::print(
+        standard_error(),
+        "lockstep: note: {}no sound plan is below {:.2f} ms, bound and gap are {:.2f} ms and "
+        "{:.2g} %; searched {} labels in {:.3f} s of CPU\n",
+        result.exact ? "proven: " : "", result.bound_ms, result.bound_ms, 100 * gap, result.work,
+        cpu_s);
   }
-  return ExitCode::kDone;
+  return stop.ended("the best plans found by now",
+                    !options.output.empty() || options.report.wanted());
 }
 
 }  // namespace lockstep

@@ -28,6 +28,7 @@ struct Problem {
 
 struct Strategy {
   int dp = 1, tp = 1;
+  bool operator==(const Strategy&) const = default;
 };
 
 struct Plan {
@@ -36,6 +37,7 @@ struct Plan {
   std::vector<Strategy> strategies;
   std::int64_t batches = 1;
   std::vector<std::int64_t> partition;  ///< first layers of the stages, then the end
+  bool operator==(const Plan&) const = default;
 };
 
 /// What a step takes, in ms.

@@ -2,24 +2,26 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <functional>
 #include <iterator>
-#include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "planner/metis/memory.h"
-#include "planner/metis/space.h"
+#include "planner/metis/outlook.h"
 
 namespace lockstep::metis {
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity();
-
+/// Stages in front of a cut, and what they take.
 struct Label {
   double slowest = 0, sum = 0, update = 0, gradient = 0;
+  double bound = 0;  ///< of all plans that begin so
   int parent = -1;
   int used = 0;
   std::int64_t layers = 0;
@@ -27,51 +29,72 @@ struct Label {
   Strategy strategy;
 };
 
-/// A stage's place and strategy, without its layers.
-struct Option {
-  int gpus = 0;
-  Strategy strategy;
-  std::vector<std::vector<double>> prefix;  ///< of each distinct group
-  double sync = kFar;
-  StageMemory memory;
-  double gradient_ms_a_byte = 0;
+/// What ends the search before it is through.
+struct Limits {
+  double most = kFar;          ///< plans that take longer are of no interest
+  std::int64_t work = 0;       ///< labels looked at; 0: any number
+  std::function<bool()> stop;  ///< may be empty
 };
 
-class Search {
+/// One order of device types with one number of microbatches.
+class Part {
  public:
-  Search(const Problem& problem, std::vector<std::string> sequence, std::int64_t batches,
-         std::size_t most)
+  Part(const Problem& problem, SearchMemo::Part part, std::size_t most)
       : problem_(problem),
-        sequence_(std::move(sequence)),
-        batches_(batches),
+        sequence_(std::move(part.first)),
+        batches_(part.second),
         most_(most),
         ranks_(ranks_of(problem, sequence_)) {
-    for (int first = 0; first < gpus(); ++first) {
-      options_.push_back(options_at(first));
-      for (const Option& option : options_.back()) {
+    for (int first = 0; first <= gpus(); ++first) {
+      options_.push_back(stage_options(problem, ranks_, first, batches_));
+      for (const StageOption& option : options_.back()) {
         if (first + option.gpus == gpus()) {
           least_sync_ = std::min(least_sync_, option.sync);
         }
       }
     }
+    outlook_.emplace(problem, ranks_, options_, batches_);
   }
 
-  /// Whether run() met a stage with more layers than its GPUs hold.
-  bool short_of_memory() const { return short_of_memory_; }
+  /// Good plans at once.
+  std::vector<Ranked> some() const {
+    std::vector<Ranked> found;
+    for (Plan& plan : outlook_->plans(options_)) {
+      plan.node_sequence = sequence_;
+      const Price price = price_plan(problem_, plan);
+      found.push_back({std::move(plan), price});
+    }
+    return found;
+  }
+
+  bool short_of_memory() const { return outlook_->short_of_memory(); }
+  std::int64_t work() const { return work_; }
+  /// What the plans take at least that run() did not come to.
+  double open() const { return open_; }
 
   /// The cheapest plans, cheapest first.
-  std::vector<Ranked> run() {
+  std::vector<Ranked> run(const Limits& limits) {
+    limits_ = limits;
+    const std::int64_t most_work = limits.work > 0 ? work_ + limits.work : 0;
+    ends_.clear();
+    labels_.assign(1, Label{.bound = outlook_->left(0, 0, 0) + batch_ms()});
     nodes_.assign(static_cast<std::size_t>(gpus() + 1),
                   std::vector<std::vector<int>>(static_cast<std::size_t>(problem_.layers + 1)));
-    labels_.push_back({});
     nodes_[0][0].push_back(0);
+    open_ = kFar;
+    bool ended = false;
     for (int used = 0; used < gpus(); ++used) {
       for (std::int64_t done = 0; done < problem_.layers; ++done) {
-        // Copied: stages are added to later nodes only, but the pool moves.
+        // Taken out: stages are added to later nodes only, but the pool moves.
         const std::vector<int> here =
-            nodes_[static_cast<std::size_t>(used)][static_cast<std::size_t>(done)];
+            std::move(nodes_[static_cast<std::size_t>(used)][static_cast<std::size_t>(done)]);
         for (const int label : here) {
-          for (const Option& option : options_[static_cast<std::size_t>(used)]) {
+          ended = ended || (most_work > 0 && work_ >= most_work) || (limits.stop && limits.stop());
+          if (ended) {
+            open_ = std::min(open_, labels_[static_cast<std::size_t>(label)].bound);
+            continue;
+          }
+          for (const StageOption& option : options_[static_cast<std::size_t>(used)]) {
             extend(label, option);
           }
         }
@@ -83,50 +106,29 @@ class Search {
       const Price price = price_plan(problem_, plan);
       best.push_back({std::move(plan), price});
     }
+    labels_ = {};
+    nodes_ = {};
     return best;
   }
 
  private:
   int gpus() const { return static_cast<int>(ranks_.size()); }
-
-  std::vector<Option> options_at(int first) const {
-    std::vector<Option> found;
-    for (int size = 1; first + size <= gpus(); size *= 2) {
-      for (int tp = 1; tp <= std::min(size, problem_.max_tp); tp *= 2) {
-        const Strategy strategy{size / tp, tp};
-        if (!left_out_because(problem_, ranks_, first, strategy, batches_).empty()) {
-          continue;
-        }
-        Option option{.gpus = size,
-                      .strategy = strategy,
-                      .memory = StageMemory(problem_, ranks_, first, size, strategy, batches_)};
-        for (const std::vector<double>& layers :
-             group_times(problem_, ranks_, first, size, strategy, batches_, nullptr)) {
-          std::vector<double> prefix = {0};
-          for (const double layer : layers) {
-            prefix.push_back(prefix.back() + layer);
-          }
-          option.prefix.push_back(std::move(prefix));
-        }
-        if (!option.prefix.empty() && option.memory.known()) {
-          option.sync =
-              sync_ms(problem_, ranks_, first, size, strategy, batches_, nullptr).value_or(kFar);
-          option.gradient_ms_a_byte = gradient_ms_a_byte(problem_, ranks_, first, strategy);
-          found.push_back(std::move(option));
-        }
-      }
-    }
-    return found;
+  double batch_ms() const {
+    return static_cast<double>(batches_) * problem_.profiles.model.batch_generator_ms;
   }
 
   double total(const Label& label, double sync) const {
     return static_cast<double>(batches_ - 1) * label.slowest + label.sum + label.update +
-           label.gradient + sync +
-           static_cast<double>(batches_) * problem_.profiles.model.batch_generator_ms;
+           label.gradient + sync + batch_ms();
   }
 
   /// What a plan must cost less than to be among the best.
   double beat() const { return ends_.size() < most_ ? kFar : ends_.back().first; }
+  /// Whether plans of at least `bound` are of no interest, though sums in another order differ.
+  bool hopeless(double bound) const {
+    const double least = bound - 1e-9 * std::abs(bound);
+    return least >= beat() || least > limits_.most || bound == kFar;
+  }
 
   void end_with(const Label& label, double total) {
     ends_.insert(std::ranges::upper_bound(ends_, total, {}, &std::pair<double, int>::first),
@@ -135,7 +137,7 @@ class Search {
     ends_.resize(std::min(ends_.size(), most_));
   }
 
-  void extend(int parent, const Option& option) {
+  void extend(int parent, const StageOption& option) {
     const Label before = labels_[static_cast<std::size_t>(parent)];
     const int used = before.used + option.gpus;
     const bool last = used == gpus();
@@ -149,20 +151,13 @@ class Search {
                                batches_, before.layers);
     }
     const double sum = label.sum;
-    for (std::int64_t end = last ? problem_.layers : before.layers + 1; end <= problem_.layers;
-         ++end) {
-      if (!last && end == problem_.layers) {
+    for (std::int64_t end = last ? problem_.layers : before.layers + 1;
+         end < problem_.layers + (last ? 1 : 0); ++end) {
+      if (!option.holds(before.layers, end)) {
         break;
       }
-      if (option.memory.demand_mb(before.layers, end) > option.memory.room_mb()) {
-        short_of_memory_ = true;
-        break;
-      }
-      double time = 0;
-      for (const std::vector<double>& prefix : option.prefix) {
-        time = std::max(time, prefix[static_cast<std::size_t>(end)] -
-                                  prefix[static_cast<std::size_t>(before.layers)]);
-      }
+      ++work_;
+      const double time = option.time(before.layers, end);
       label.layers = end;
       label.slowest = std::max(before.slowest, time);
       label.sum = sum + time;
@@ -171,15 +166,19 @@ class Search {
       label.gradient = std::max(before.gradient,
                                 option.gradient_ms_a_byte *
                                     parameter_bytes(problem_, option.strategy, before.layers, end));
-      if (total(label, last ? option.sync : least_sync_) >= beat()) {
-        if (last) {
-          continue;
+      if (last) {
+        label.bound = total(label, option.sync);
+        if (label.bound < beat() && !hopeless(label.bound)) {
+          end_with(label, label.bound);
         }
+        continue;
+      }
+      if (hopeless(total(label, least_sync_))) {
         break;  // more layers cost more
       }
-      if (last) {
-        end_with(label, total(label, option.sync));
-      } else {
+      label.bound = label.sum + label.update + label.gradient + batch_ms() +
+                    outlook_->left(used, end, label.slowest);
+      if (!hopeless(label.bound)) {
         insert(label);
       }
     }
@@ -239,9 +238,12 @@ class Search {
   std::int64_t batches_;
   std::size_t most_;
   std::vector<Rank> ranks_;
-  std::vector<std::vector<Option>> options_;
+  std::vector<std::vector<StageOption>> options_;
   double least_sync_ = kFar;  ///< of all last stages
-  bool short_of_memory_ = false;
+  std::optional<Outlook> outlook_;
+  Limits limits_;
+  std::int64_t work_ = 0;
+  double open_ = kFar;
   std::vector<Label> labels_;
   std::vector<std::vector<std::vector<int>>> nodes_;  ///< [GPUs used][layers done]
   std::vector<std::pair<double, int>> ends_;          ///< cost and label of the best plans
@@ -266,10 +268,63 @@ bool needed(const Problem& problem, std::int64_t samples) {
   return std::has_single_bit(static_cast<std::uint64_t>(samples));
 }
 
+/// A part and what was found in it; none where that was known.
+struct Searched {
+  std::optional<Part> part;
+  std::vector<Ranked> found;
+};
+
+void cheapest_first(std::vector<Ranked>& plans) {
+  std::ranges::stable_sort(plans, {}, [](const Ranked& each) { return each.price.total(); });
+}
+
+/// What the last of the `most` best plans takes; infinite if there are fewer.
+double total_of_last(std::span<const Searched> searched, std::size_t most) {
+  std::vector<double> totals;
+  for (const Searched& here : searched) {
+    for (const Ranked& ranked : here.found) {
+      totals.push_back(ranked.price.total());
+    }
+  }
+  std::ranges::sort(totals);
+  return most == 0 || totals.size() < most ? kFar : totals[most - 1];
+}
+
+/// Adds the plans that are not among `plans`, of which the `most` best stay.
+void add_new(std::vector<Ranked>& plans, std::vector<Ranked> others, std::size_t most) {
+  for (Ranked& other : others) {
+    if (std::ranges::find(plans, other.plan, &Ranked::plan) == plans.end()) {
+      plans.push_back(std::move(other));
+    }
+  }
+  cheapest_first(plans);
+  plans.resize(std::min(plans.size(), most));
+}
+
+Error nothing_fits(const Problem& problem, bool memory) {
+  if (problem.flavour == Flavour::kStrict &&
+      std::ranges::all_of(problem.profiles.profiles,
+                          [](const auto& each) { return each.second.sync_ms() == 0; })) {
+    return no_sync_error(problem);
+  }
+  Error error =
+      Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
+                        problem.global_batch))
+          .at(problem.profiles.folder)
+          .hint(fmt::format("{}profiles are used up to tp {} and {} samples a rank",
+                            memory ? "stages need more memory, by Metis's estimate, than the "
+                                     "clusterfile gives their GPUs; "
+                                   : "",
+                            problem.max_tp, problem.max_batch));
+  for (const std::string& part : left_out(problem)) {
+    error.add_context(part);
+  }
+  return error;
+}
+
 }  // namespace
 
-std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads,
-                           SearchMemo* memo) {
+SearchResult search(const Problem& problem, const SearchOptions& options) {
   std::vector<std::string> sequence = problem.types();
   std::sort(sequence.begin(), sequence.end());
   std::vector<SearchMemo::Part> parts;
@@ -280,57 +335,66 @@ std::vector<Ranked> search(const Problem& problem, std::size_t most, int threads
       }
     }
   } while (std::next_permutation(sequence.begin(), sequence.end()));
-  std::vector<std::vector<Ranked>> found_by_part(parts.size());
-  for_each_in_parallel(parts.size(), threads, [&](std::size_t i) {
-    const std::size_t wanted = std::max<std::size_t>(1, most);
-    if (std::vector<Plan> known; memo != nullptr && memo->find(parts[i], wanted, known)) {
+  const std::size_t wanted = std::max<std::size_t>(1, options.most);
+  std::vector<Searched> searched(parts.size());
+  // First good plans, which are to be beaten.
+  for_each_in_parallel(parts.size(), options.threads, [&](std::size_t i) {
+    Searched& here = searched[i];
+    std::vector<Plan> known;
+    if (options.memo != nullptr && options.memo->find(parts[i], options.most, known)) {
       for (Plan& plan : known) {
         const Price price = price_plan(problem, plan);
-        found_by_part[i].push_back({std::move(plan), price});
+        here.found.push_back({std::move(plan), price});
       }
       return;
     }
-    found_by_part[i] = Search(problem, parts[i].first, parts[i].second, wanted).run();
-    if (memo != nullptr) {
-      memo->add(parts[i], wanted, found_by_part[i]);
+    here.part.emplace(problem, parts[i], wanted);
+    add_new(here.found, here.part->some(), wanted);
+  });
+  const double enough = total_of_last(searched, options.most);
+  for_each_in_parallel(parts.size(), options.threads, [&](std::size_t i) {
+    Searched& here = searched[i];
+    if (!here.part) {
+      return;
+    }
+    Limits limits{.most = options.most > 0 ? enough : total_of_last({&here, 1}, 1),
+                  .stop = options.stop};
+    if (options.max_work > 0) {
+      limits.work =
+          std::max<std::int64_t>(1, options.max_work / static_cast<std::int64_t>(parts.size()));
+    }
+    std::vector<Ranked> found = here.part->run(limits);
+    if (here.part->open() == kFar) {
+      here.found = std::move(found);
+      if (options.memo != nullptr) {
+        options.memo->add(parts[i], options.most, here.found);
+      }
+    } else {
+      add_new(here.found, std::move(found), wanted);
     }
   });
-  std::vector<Ranked> found;
-  for (std::vector<Ranked>& some : found_by_part) {
-    std::ranges::move(some, std::back_inserter(found));
-  }
-  if (found.empty()) {
-    if (problem.flavour == Flavour::kStrict &&
-        std::ranges::all_of(problem.profiles.profiles,
-                            [](const auto& each) { return each.second.sync_ms() == 0; })) {
-      throw no_sync_error(problem);
+  SearchResult result;
+  bool memory = false;
+  for (Searched& here : searched) {
+    std::ranges::move(here.found, std::back_inserter(result.plans));
+    if (here.part) {
+      result.bound_ms = std::min(result.bound_ms, here.part->open());
+      result.work += here.part->work();
+      memory = memory || here.part->short_of_memory();
     }
-    const bool memory = std::ranges::any_of(parts, [&](const SearchMemo::Part& part) {
-      Search again(problem, part.first, part.second, 1);
-      again.run();
-      return again.short_of_memory();
-    });
-    Error error =
-        Error(fmt::format("no plan of {} layers and {} samples fits", problem.layers,
-                          problem.global_batch))
-            .at(problem.profiles.folder)
-            .hint(fmt::format("{}profiles are used up to tp {} and {} samples a rank",
-                              memory ? "stages need more memory, by Metis's estimate, than the "
-                                       "clusterfile gives their GPUs; "
-                                     : "",
-                              problem.max_tp, problem.max_batch));
-    for (const std::string& part : left_out(problem)) {
-      error.add_context(part);
-    }
-    throw error;
   }
-  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) {
-    return a.price.total() < b.price.total();
-  });
-  if (most > 0 && found.size() > most) {
-    found.resize(most);
+  if (result.plans.empty()) {
+    throw nothing_fits(problem, memory);
   }
-  return found;
+  cheapest_first(result.plans);
+  if (options.most > 0 && result.plans.size() > options.most) {
+    result.plans.resize(options.most);
+  }
+  const Ranked& last = options.most > 0 ? result.plans.back() : result.plans.front();
+  result.exact = result.bound_ms == kFar ||
+                 (result.plans.size() >= options.most && result.bound_ms >= last.price.total());
+  result.bound_ms = std::min(result.bound_ms, result.plans.front().price.total());
+  return result;
 }
 
 std::vector<std::string> left_out(const Problem& problem) {

@@ -118,7 +118,7 @@ TEST(Metis, TheSearchEndsAtTheOptimum) {
                                                   {"het_mix22_4x4_readme", 4465.66}};
   for (const auto& [run, wanted] : cases) {
     const Problem problem = problem_of(folder() / run, "prof_a100_t4", 4);
-    const std::vector<Ranked> found = search(problem);
+    const std::vector<Ranked> found = search(problem).plans;
     EXPECT_NEAR(found.front().price.total(), wanted, 0.006) << run;
     EXPECT_EQ(found.front().plan.partition.back(), 10);
   }

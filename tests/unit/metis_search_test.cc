@@ -11,7 +11,9 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "planner/metis/memory.h"
+#include "planner/metis/outlook.h"
 #include "planner/metis/search.h"
+#include "planner/metis/space.h"
 #include "planner/metis/uniform.h"
 #include "tests/support/run.h"
 
@@ -119,7 +121,7 @@ TEST(MetisSearch, IsTheBestOfAllPlans) {
       }
     });
     ASSERT_GT(plans, 90);
-    const std::vector<Ranked> found = search(problem);
+    const std::vector<Ranked> found = search(problem).plans;
     EXPECT_NEAR(found.front().price.total(), best, 1e-9 * std::abs(best))
         << (flavour == Flavour::kFixed ? "fixed" : "strict");
   }
@@ -140,11 +142,94 @@ TEST(MetisSearch, FindsTheBestTwentyOfAllPlansOnAnyNumberOfThreads) {
   std::ranges::sort(all);
   ASSERT_GT(all.size(), 20U);
   for (const int threads : {1, 3}) {
-    const std::vector<Ranked> found = search(problem, 20, threads);
+    const std::vector<Ranked> found = search(problem, {.most = 20, .threads = threads}).plans;
     ASSERT_EQ(found.size(), 20U);
     for (std::size_t i = 0; i < found.size(); ++i) {
       EXPECT_NEAR(found[i].price.total(), all[i], 1e-9 * all[i]) << i;
     }
+  }
+}
+
+// Ended after so many labels it has a plan and a bound, and says that they meet only where they do.
+TEST(MetisSearch, EndsAtAnyEffortWithAPlanAndABound) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    const Problem problem = problem_of(flavour);
+    const double best = search(problem).plans.front().price.total();
+    int proven = 0, open = 0;
+    for (std::int64_t effort = 1; effort < 20000; effort += 1 + effort / 2) {
+      for (const std::size_t most : {std::size_t{0}, std::size_t{1}, std::size_t{5}}) {
+        const SearchResult result = search(problem, {.most = most, .max_work = effort});
+        const double found = result.plans.front().price.total();
+        EXPECT_GE(found, best - 1e-9 * best);
+        EXPECT_LE(result.bound_ms, best + 1e-9 * best);
+        if (result.exact) {
+          EXPECT_NEAR(found, best, 1e-9 * best) << effort;
+          ++proven;
+        } else {
+          EXPECT_TRUE(most != 1 || result.bound_ms < found) << effort;
+          ++open;
+        }
+      }
+    }
+    EXPECT_GT(proven, 0);
+    EXPECT_GT(open, 0);
+  }
+}
+
+// What outlook.h says of every plan's beginnings is no more than what comes; and the plans that it
+// has are plans of the space.
+TEST(MetisOutlook, IsBelowWhatEveryPlanTakes) {
+  for (const Flavour flavour : {Flavour::kStrict, Flavour::kFixed}) {
+    const Problem problem = problem_of(flavour);
+    int compared = 0;
+    for (const auto& order : {std::vector<std::string>{"A100", "T4"}, {"T4", "A100"}}) {
+      const std::vector<Rank> ranks = ranks_of(problem, order);
+      for (const std::int64_t batches : {1, 2, 4, 8}) {
+        std::vector<std::vector<StageOption>> options;
+        for (int first = 0; first <= problem.gpus(); ++first) {
+          options.push_back(stage_options(problem, ranks, first, batches));
+        }
+        const Outlook outlook(problem, ranks, options, batches);
+        every_plan(problem, [&](const Plan& plan) {
+          if (plan.node_sequence != order || plan.batches != batches || !fits(problem, plan)) {
+            return;
+          }
+          Price price;
+          try {
+            price = price_plan(problem, plan);
+          } catch (const Error&) {  // a profile is missing
+            return;
+          }
+          const double all = price.execution + price.pipeline + price.synchronisation;
+          double in_front = 0, slowest = 0;
+          int used = 0;
+          for (std::size_t s = 0; s < plan.device_groups.size(); ++s) {
+            EXPECT_LE(in_front + outlook.left(used, plan.partition[s], slowest),
+                      all + 1e-9 * std::abs(all));
+            ++compared;
+            const auto& here = options[static_cast<std::size_t>(used)];
+            const auto option = std::ranges::find_if(here, [&](const StageOption& each) {
+              return each.gpus == plan.device_groups[s] && each.strategy == plan.strategies[s];
+            });
+            ASSERT_NE(option, here.end());
+            const double time = option->time(plan.partition[s], plan.partition[s + 1]);
+            slowest = std::max(slowest, time);
+            in_front += time;
+            if (s + 1 < plan.device_groups.size()) {
+              const int end = used + plan.device_groups[s] + plan.device_groups[s + 1];
+              in_front += transfer_ms(problem, ranks, used, end, plan.strategies[s], batches,
+                                      plan.partition[s + 1]);
+            }
+            used += plan.device_groups[s];
+          }
+        });
+        for (Plan& plan : outlook.plans(options)) {
+          plan.node_sequence = order;
+          EXPECT_TRUE(soundness(problem, plan).warnings.empty());
+        }
+      }
+    }
+    EXPECT_GT(compared, 100);
   }
 }
 
@@ -348,7 +433,7 @@ TEST(MetisSearch, CountsAheadWhatStepsAreShorterThanTheirLayers) {
   Profile& tp2 = problem.profiles.profiles.at({"A100", 2, 1});
   tp2.layer_ms = {8, 5, 5, 1};
   tp2.forward_backward_ms = 19 - 4;
-  const Ranked best = search(problem, 1).front();
+  const Ranked best = search(problem, {.most = 1}).plans.front();
   EXPECT_EQ(best.plan.partition, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
   EXPECT_DOUBLE_EQ(best.price.execution + best.price.synchronisation, 75 - 96);
 }
@@ -365,7 +450,7 @@ TEST(MetisSearch, SeveralTypesShareSamplesThatDpDoesNotDivide) {
                     .partition = {0, 4}};
     EXPECT_TRUE(soundness(problem, plan).warnings.empty());
     EXPECT_DOUBLE_EQ(price_plan(problem, plan).execution, 76);  // a T4 with one sample, 38 an A100
-    const std::vector<Ranked> found = search(problem);
+    const std::vector<Ranked> found = search(problem).plans;
     EXPECT_TRUE(std::ranges::any_of(found, [](const Ranked& ranked) {
       return ranked.plan.batches == 1 && ranked.plan.device_groups == std::vector<int>{4};
     }));

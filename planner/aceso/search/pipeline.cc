@@ -41,9 +41,11 @@ double slowest_way(const Space& space) {
 
 }  // namespace
 
-PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo)
+PipelineSearch::PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo,
+                               std::function<bool()> stop)
     : problem_(problem),
       memo_(memo),
+      stop_(std::move(stop)),
       microbatch_(microbatch),
       microbatches_(problem.global_batch / microbatch),
       gpus_(problem.cluster.gpus()) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -18,8 +19,9 @@ namespace lockstep::aceso {
 /// is the best, and the one before it a proven bound.
 class PipelineSearch {
  public:
-  /// `memo` may be nullptr.
-  PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo);
+  /// `memo` may be nullptr; `stop` says when the work is to end, and may be empty.
+  PipelineSearch(const Problem& problem, std::int64_t microbatch, SearchMemo* memo,
+                 std::function<bool()> stop = {});
 
   /// Whether the profile has anything for this microbatch.
   bool empty() const;
@@ -48,7 +50,8 @@ class PipelineSearch {
   bool may_reach(int stages, double slowest_us);
 
   std::int64_t work() const { return work_; }
-  bool exhausted() const { return max_work_ > 0 && work_ > max_work_; }
+  bool stopped() const { return stop_ && stop_(); }
+  bool exhausted() const { return (max_work_ > 0 && work_ > max_work_) || stopped(); }
   /// Ends best() early after so much more work (0: never); how many labels a stage may have at one
   /// op; and which layers stages may begin with (0: with any op).
   void limit(std::int64_t more_work, std::int64_t labels_an_op, std::int64_t layers_apart) {
@@ -100,6 +103,7 @@ class PipelineSearch {
 
   const Problem& problem_;
   SearchMemo* memo_;
+  std::function<bool()> stop_;
   std::int64_t microbatch_, microbatches_;
   int gpus_;
   std::vector<Space> spaces_;  ///< by log2 of the GPUs

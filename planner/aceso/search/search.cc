@@ -33,7 +33,8 @@ std::vector<Branch> branches(const Problem& problem, const SearchOptions& option
   std::vector<double> bottleneck_us(made.size(), kFar);
   for_each_in_parallel(made.size(), options.threads, [&](std::size_t i) {
     if (problem.global_batch % problem.microbatches[i] == 0) {
-      made[i] = std::make_unique<PipelineSearch>(problem, problem.microbatches[i], options.memo);
+      made[i] = std::make_unique<PipelineSearch>(problem, problem.microbatches[i], options.memo,
+                                                 options.stop);
       if (!made[i]->empty()) {
         bottleneck_us[i] = made[i]->least_bottleneck_us();
       }
@@ -181,14 +182,17 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   State state{problem, result, options.most};
   const int most = std::min({problem.max_stages, problem.cluster.gpus(),
                              static_cast<int>(std::min<std::int64_t>(problem.ops(), 1 << 20))});
-  std::vector<Branch> all = branches(problem, options, result);
+  // Until there is a plan, nothing ends the search.
+  SearchOptions ours = options;
+  ours.stop = [&] { return !result.plans.empty() && options.stop && options.stop(); };
+  std::vector<Branch> all = branches(problem, ours, result);
   // Large models first with cuts between layers alone and few labels: a good plan soon.
   struct Pass {
     std::int64_t layers_apart;  ///< 0: cuts anywhere
     std::int64_t labels;
     double slack;
   };
-  std::vector<Pass> passes = {{0, 2300, 0.004}};
+  std::vector<Pass> passes = {{1, 30, 0.06}, {0, 2300, 0.004}};
   if (problem.ops() > kManyOps) {
     passes = {{std::max<std::int64_t>(1, problem.ops() / 1600), 30, 0.06}, {1, 30, 1e9}};
     if (problem.ops() <= kMostOps) {
@@ -196,16 +200,19 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
     }
   }
   for (const Pass& pass : passes) {
+    if (pass.slack < 0.01) {  // dropped labels of the first look are no proof
+      result.removed.clear();
+      all = branches(problem, ours, result);
+    }
     state.bound_us = kFar;
     const std::int64_t limit =
-        options.max_work > 0 || passes.size() == 1 ? options.max_work : kPassWork;
+        options.max_work > 0 || problem.ops() <= kManyOps ? options.max_work : kPassWork;
     std::int64_t spent = 0;
     for (Branch& branch : all) {
       if (branch.bound_us >= state.best_us) {
         continue;
       }
       const std::int64_t before = branch.pipelines->work();
-      // Until there is a plan, nothing ends the search.
       const bool limited = limit > 0 && !result.plans.empty();
       branch.pipelines->limit(limited ? std::max<std::int64_t>(1, limit - spent) : 0, pass.labels,
                               pass.layers_apart);

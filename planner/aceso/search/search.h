@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct SearchOptions {
   std::size_t most = 1;        ///< plans wanted, at least 1
   int threads = 1;             ///< for the microbatches' bounds; 0: one a core
   SearchMemo* memo = nullptr;  ///< of an earlier search of the same problem, and for a later one
+  std::function<bool()> stop;  ///< asked now and then once there is a plan: then ends; may be empty
 };
 
 struct SearchResult {
@@ -35,8 +37,8 @@ std::string no_multiple(const Problem& problem, std::int64_t microbatch);
 /// contiguous cuts anywhere, stages on 1, 2, 4 or 8 GPUs within a server, (tp, dp) and the
 /// algorithm chosen op by op where Aceso may change them, recompute flags free. The first `most` of
 /// them are the best of what each number of stages with each microbatch has at best, as far as
-/// `exact` says; behind them stands what else was met. The result does not depend on threads.
-/// ERRORS: Error if nothing is in the space, naming what is missing.
+/// `exact` says; behind them stands what else was met. The result does not depend on threads,
+/// unless it was stopped. ERRORS: Error if nothing is in the space, naming what is missing.
 SearchResult search(const Problem& problem, const SearchOptions& options = {});
 
 }  // namespace lockstep::aceso
