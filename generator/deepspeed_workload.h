@@ -18,10 +18,10 @@ template <class Zero>
 GeneratedWorkload deepspeed_workload(const GenerateRequest& request,
                                      std::string_view (*file_name)(const TrainingArgs&),
                                      void (*warn)(const TrainingArgs&, Warnings&)) {
-  const auto args = std::make_shared<const TrainingArgs>(
-      training_args(training_flags(request, PresetFamily::kDeepSpeed)));
-  require_row_limit(Zero(*args).row_estimate());
   GeneratedWorkload workload;
+  const auto args = std::make_shared<const TrainingArgs>(
+      training_args(training_flags(request, PresetFamily::kDeepSpeed, &workload.warnings)));
+  require_row_limit(Zero(*args).row_estimate());
   workload.file_name = training_csv_name(file_name(*args), *args);
   warn(*args, workload.warnings);
   workload.write = [args](BlockWriter& out) {

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "generator/count.h"
 #include "generator/python_text.h"
 #include "generator/training_flags.h"
@@ -225,26 +228,33 @@ class ScriptReader {
   Count nodes_ = 1, per_node_ = 8;
 };
 
-/// The preset that the script takes for --model.
-const Preset* script_preset(const ArgValues& flags, PresetFamily family) {
+/// The preset that the script takes for --model, which may be by our name, too.
+const Preset* script_preset(const ArgValues& flags, PresetFamily family, Warnings* warnings) {
   const bool deepspeed = family == PresetFamily::kDeepSpeed;
   const std::string name = flags.given("model") ? flags.text("model") : deepspeed ? "7" : "13";
   const std::span<const Preset> known = deepspeed ? deepspeed_presets() : presets();
-  for (const Preset& preset : known) {  // by their key alone, as the script's case
-    if (preset.script_key == name && (family != PresetFamily::kSimai || preset.in_simai_script)) {
+  for (const Preset& preset : known) {  // in no other case, as the script's
+    if ((preset.script_key == name || preset.name == name) &&
+        (family != PresetFamily::kSimai || preset.in_simai_script)) {
       return &preset;
     }
   }
-  return find_preset(known, deepspeed ? "7" : "13");
+  const Preset* const taken = find_preset(known, deepspeed ? "7" : "13");
+  if (warnings != nullptr) {
+    warnings->add(fmt::format("the script has no model '{}' and takes {} for it",
+                              printable(name, 60), taken->name));
+  }
+  return taken;
 }
 
 }  // namespace
 
-ArgValues script_flags(PresetFamily family, std::span<const std::string> words) {
+ArgValues script_flags(PresetFamily family, std::span<const std::string> words,
+                       Warnings* warnings) {
   ScriptReader reader(family, words);
   reader.run();
   ArgValues flags = reader.flags();
-  const Preset& preset = *script_preset(flags, family);
+  const Preset& preset = *script_preset(flags, family, warnings);
   // For its 7B model the DeepSpeed script keeps a name that the user gave.
   const bool keeps = family == PresetFamily::kDeepSpeed && preset.script_key == "7";
   set_all(flags, preset.values, keeps ? Over::kKeepGiven : Over::kReplace);
@@ -255,8 +265,12 @@ ArgValues script_flags(PresetFamily family, std::span<const std::string> words) 
     case PresetFamily::kMegatron: {
       set_all(flags, preset.megatron, Over::kReplace);
       set_all(flags, kMegatronScript, Over::kKeepGiven);
-      const Count world =
-          flags.given("world_size") ? Count(flags.integer("world_size")) : reader.gpus();
+      // A variable of the shell, which counts as 0 where nobody sets it.
+      const Count world = flags.given("world_size") ? Count(flags.integer("world_size")) : Count(0);
+      if (world == 0 && warnings != nullptr) {
+        warnings->add(
+            "the script makes the batch from --world_size: without it there are no microbatches");
+      }
       const Count dp = world / flags.integer("tensor_model_parallel_size") /
                        flags.integer("pipeline_model_parallel");
       flags.set("global_batch", std::to_string((2 * dp * flags.integer("micro_batch")).value));
@@ -272,9 +286,9 @@ ArgValues script_flags(PresetFamily family, std::span<const std::string> words) 
   return flags;
 }
 
-ArgValues training_flags(const GenerateRequest& request, PresetFamily family) {
+ArgValues training_flags(const GenerateRequest& request, PresetFamily family, Warnings* warnings) {
   if (request.script_compat) {
-    return script_flags(family, request.words);
+    return script_flags(family, request.words, warnings);
   }
   ArgValues flags = parse_args(training_flag_table(), request.words);
   apply_preset(flags, family);

@@ -213,14 +213,14 @@ CsvProgram program_of(const Plan& plan) {
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  const ArgValues flags = training_flags(request, PresetFamily::kMegatron);
+  GeneratedWorkload workload;
+  const ArgValues flags = training_flags(request, PresetFamily::kMegatron, &workload.warnings);
   const TrainingArgs args = training_args(flags);
   if (args.frame == "DeepSpeed") {
     throw Error("this generator writes Megatron's and DeepSeek's workloads")
         .field("--frame")
         .hint("--generator deepspeed12 or deepspeed3 writes DeepSpeed's");
   }
-  GeneratedWorkload workload;
   std::optional<ComputeProfile> times;
   if (flags.on("fill_times")) {
     if (args.comp_filepath.empty()) {

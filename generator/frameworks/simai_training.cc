@@ -143,9 +143,9 @@ std::string file_name(const TrainingArgs& args) {
 }
 
 GeneratedWorkload generate(const GenerateRequest& request) {
-  const ArgValues flags = training_flags(request, PresetFamily::kSimai);
-  const TrainingArgs args = training_args(flags);
   GeneratedWorkload workload;
+  const ArgValues flags = training_flags(request, PresetFamily::kSimai, &workload.warnings);
+  const TrainingArgs args = training_args(flags);
   std::optional<ComputeProfile> profile;
   if (args.aiob) {
     if (args.comp_filepath.empty()) {

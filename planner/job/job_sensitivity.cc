@@ -27,17 +27,26 @@ bool allows(const auto& pinned, const auto& value) {
   return pinned.empty() || std::ranges::find(pinned, value) != pinned.end();
 }
 
+/// Of an axis that the search looks at such values of, where it is free.
+bool allows(const std::vector<std::int64_t>& pinned, std::int64_t value,
+            const std::vector<std::int64_t>& free) {
+  return allows(pinned.empty() ? free : pinned, value);
+}
+
 struct Change {
   std::string what;
   std::function<void(Job&)> make;
 };
 
-std::vector<Change> changes_of(const Job& job, const PlanAxes& axes) {
+/// One change each, to what the search looks at; rules are not asked.
+std::vector<Change> changes_of(const Job& job, const JobProblem& problem) {
+  const PlanAxes& axes = problem.axes;
   std::vector<Change> changes;
   const auto degree = [&](const char* name, std::int64_t Job::*axis,
-                          const std::vector<std::int64_t>& pinned) {
+                          const std::vector<std::int64_t>& pinned,
+                          const std::vector<std::int64_t>& free) {
     for (const std::int64_t value : {job.*axis / 2, job.*axis * 2}) {
-      if (value >= 1 && value != job.*axis && allows(pinned, value)) {
+      if (value >= 1 && value != job.*axis && allows(pinned, value, free)) {
         changes.push_back({fmt::format("{} {}", name, value), [axis, value](Job& j) {
                              j.*axis = value;
                              j.sequence_parallel = j.sequence_parallel && j.tp > 1;
@@ -45,13 +54,13 @@ std::vector<Change> changes_of(const Job& job, const PlanAxes& axes) {
       }
     }
   };
-  degree("tp", &Job::tp, axes.tp);
-  degree("pp", &Job::pp, axes.pp);
-  degree("cp", &Job::cp, axes.cp);
-  degree("ep", &Job::ep, axes.ep);
-  degree("microbatch", &Job::micro_batch, axes.micro_batch);
+  degree("tp", &Job::tp, axes.tp, divisors(job.gpus, 2 * problem.limits.gpus_per_server));
+  degree("pp", &Job::pp, axes.pp, divisors(job.gpus, job.gpus));
+  degree("cp", &Job::cp, axes.cp, free_context(job.seq));
+  degree("ep", &Job::ep, axes.ep, divisors(job.gpus, job.gpus));
+  degree("microbatch", &Job::micro_batch, axes.micro_batch, free_microbatches());
   for (const std::int64_t vpp : {job.vpp - 1, job.vpp + 1}) {
-    if (vpp >= 1 && allows(axes.vpp, vpp)) {
+    if (vpp >= 1 && vpp <= kMostChunks && allows(axes.vpp, vpp)) {
       changes.push_back({fmt::format("vpp {}", vpp), [vpp](Job& j) { j.vpp = vpp; }});
     }
   }
@@ -114,7 +123,7 @@ int likeness(const Job& a, const Job& b) {
 /// A plan's variants that keep the rules, without their closed form; the jobs have their model.
 std::vector<PlanVariant> variants_of(const JobProblem& problem, const Job& from) {
   std::vector<PlanVariant> all;
-  for (const Change& change : changes_of(from, problem.axes)) {
+  for (const Change& change : changes_of(from, problem)) {
     Job job = from;
     change.make(job);
     if (job.pp * job.vpp != from.pp * from.vpp && problem.axes.stage_layers.empty()) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3,
                        kMostRagged = 16;  // virtual stages
-constexpr std::array<std::int64_t, 4> kMicrobatches = {1, 2, 4, 8};
+constexpr std::array<std::int64_t, 6> kMicrobatches = {1, 2, 4, 8, 16, 32};
 constexpr std::array<std::string_view, 2> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 
 /// Whether a job follows the rules; else the rule that it breaks is counted, by its flag.

@@ -211,6 +211,34 @@ TEST(AcesoSearch, EndsAtEveryLimitAndMoreMemoryIsNoSlower) {
   EXPECT_LT(last_ms, 35.6);  // 35.62 below 1158.02 MB
 }
 
+// Where nothing fits that is known before anything is searched; where little fits an effort holds
+// from the first label on, with a plan and a bound.
+TEST(AcesoSearch, TightMemoryIsNoHang) {
+  const Model model = find_model("scale-layer", "4layers");
+  const Database database =
+      read_database(LOCKSTEP_SOURCE_DIR "/tests/data/plan/scale-layer", model, {1, 2}, 2);
+  try {
+    search(two_servers_of_two(database, model, 900));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("microbatch 1: no plan fits 900 MB on 4 GPUs"),
+              std::string::npos)
+        << error.what();
+  }
+  for (const double limit : {1157.0, 1158.5, 1400.0}) {
+    const Problem problem = two_servers_of_two(database, model, limit);
+    const SearchResult whole = search(problem);
+    const SearchResult cut = search(problem, {.max_work = 1});
+    EXPECT_LT(cut.work, whole.work);
+    EXPECT_LE(cut.bound_ms, whole.plans.front().price.time_ms);
+    EXPECT_GE(cut.plans.front().price.time_ms, whole.plans.front().price.time_ms);
+    int asked = 0;
+    const SearchResult stopped = search(problem, {.stop = [&] { return ++asked > 1; }});
+    EXPECT_LE(stopped.work, whole.work);
+    EXPECT_LE(stopped.bound_ms, whole.plans.front().price.time_ms);
+  }
+}
+
 /// The profile after `change` of each op's figures.
 template <class F>
 Database changed(Database database, F&& change) {

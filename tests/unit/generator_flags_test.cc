@@ -139,7 +139,19 @@ TEST(Scripts, OverrideTheUserAndStopAtWhatTheyDoNotKnow) {
   EXPECT_TRUE(flags.on("enable_sequence_parallel"));
   EXPECT_EQ(flags.integer("world_size"), 32);
   EXPECT_EQ(script(PresetFamily::kSimai, "-m 65").text("model_name"), "gpt_13B");
-  EXPECT_EQ(script(PresetFamily::kSimai, "-m gpt-7b").text("model_name"), "gpt_13B");
+  Warnings warnings;
+  const std::vector<std::string> unknown = words("-m 7b");
+  EXPECT_EQ(script_flags(PresetFamily::kSimai, unknown, &warnings).text("model_name"), "gpt_13B");
+  ASSERT_EQ(warnings.total(), 1);
+  EXPECT_EQ(warnings.entries()[0].text, "the script has no model '7b' and takes gpt-13b for it");
+  for (const Preset& preset : presets()) {  // by our names, too
+    if (preset.in_simai_script) {
+      EXPECT_EQ(script(PresetFamily::kSimai, "--tp 3 --model " + std::string(preset.name))
+                    .text("tensor_model_parallel_size"),
+                script(PresetFamily::kSimai, "--tp 3 -m " + std::string(preset.script_key))
+                    .text("tensor_model_parallel_size"));
+    }
+  }
 }
 
 // The world passed on is nodes x GPUs, the batch that of --world_size: 2 (64 / 8 / 2) 3 = 24.
@@ -159,11 +171,14 @@ TEST(Scripts, MegatronsTakesTheWorldFromTheLauncher) {
 }
 
 TEST(Scripts, MegatronsDefaults) {
-  const ArgValues flags = script(PresetFamily::kMegatron, "--nproc_per_node 4 cp_num 2 tp_num 2");
+  Warnings warnings;
+  const ArgValues flags = script_flags(PresetFamily::kMegatron,
+                                       words("--nproc_per_node 4 cp_num 2 tp_num 2"), &warnings);
+  EXPECT_EQ(warnings.total(), 1);  // no --world_size, no batch
   EXPECT_EQ(flags.text("model_name"), "gpt_13B");
   EXPECT_EQ(flags.integer("world_size"), 4);
   EXPECT_EQ(flags.integer("tensor_model_parallel_size"), 2);
-  EXPECT_EQ(flags.integer("global_batch"), 4);  // 2 x dp 2
+  EXPECT_EQ(flags.integer("global_batch"), 0);
   EXPECT_EQ(script(PresetFamily::kMegatron, "").integer("tensor_model_parallel_size"), 8);
 }
 

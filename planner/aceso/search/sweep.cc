@@ -58,7 +58,8 @@ class Reserve {
 double bound_of(const Lanes& cheapest, const Lanes& prices, double room) {
   double bound = -kFar;
   for (std::size_t l = 0; l < kLanes; ++l) {
-    bound = std::max(bound, cheapest[l] - prices[l] * room);
+    // Less what sums of that size are rounded by.
+    bound = std::max(bound, cheapest[l] - prices[l] * room * (1 + 1e-12));
   }
   return bound;
 }
@@ -88,10 +89,14 @@ Lanes price_ladder(const Space& space) {
   Lanes prices{};
   if (high > 0) {
     low = std::max(low, high / 1000);
-    const double step = std::pow(2 * high / low, 1.0 / static_cast<double>(kLanes - 2));
-    for (std::size_t l = 1; l < kLanes; ++l) {
+    constexpr std::size_t kRecomputing = kLanes - 3;  // and 0
+    const double step = std::pow(2 * high / low, 1.0 / static_cast<double>(kRecomputing - 1));
+    for (std::size_t l = 1; l <= kRecomputing; ++l) {
       prices[l] = low * std::pow(step, static_cast<double>(l) - 1);
     }
+    // Where no recomputation is enough, whatever time it takes.
+    prices[kLanes - 2] = 40 * high;
+    prices[kLanes - 1] = 2000 * high;
   }
   return prices;
 }

@@ -10,7 +10,7 @@
 namespace lockstep::aceso {
 
 /// Prices of memory tried at once, in us per unit and microbatch in flight.
-inline constexpr std::size_t kLanes = 8;
+inline constexpr std::size_t kLanes = 10;
 using Lanes = std::array<double, kLanes>;
 
 /// Where a stage stands: what its cost depends on besides its ops.
@@ -22,7 +22,8 @@ struct StageKind {
   bool reserve_last = false;  ///< the last op's reserve counts (fixed flavour)
 };
 
-/// Prices of memory that span what recomputing an op costs per unit of memory it saves.
+/// Prices of memory that span what recomputing an op costs per unit of memory it saves, and two
+/// beyond, at which stages that need more than there is cost more than any.
 Lanes price_ladder(const Space& space);
 
 /// Lower bounds of the time of every stage that starts at `first`: the Lagrangian of the memory
