@@ -35,7 +35,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
     notes.emplace_back("no plan could be replayed: the best is that of the closed form");
   }
   if (facts.stopped) {
-    notes.emplace_back("the deadline ended the search");
+    notes.emplace_back("the search was stopped before its end");
   }
   return notes;
 }

@@ -143,6 +143,9 @@ class JobPlanner {
                            return Price(0);
                          }
                        });
+    if (interrupted) {
+      report.notes.emplace_back("stopped: what would change the choice is by closed form");
+    }
     return !interrupted;
   }
 

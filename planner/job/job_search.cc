@@ -136,9 +136,10 @@ class Search {
         }
         replay_first();
       } catch (const Interrupted&) {
-        if (best_ == nullptr) {
+        if (leaves_.empty()) {
           throw;
         }
+        result_.stopped = true;
         result_.bound = std::min(bound, too_large_bound_);
         return;
       }
@@ -292,10 +293,11 @@ class Search {
         some.push_back(ahead.back().id);
       }
     }
-    price(some);
-    for (std::size_t i = 1; i < ahead.size(); ++i) {
-      queue_.push(ahead[i]);
+    for (const Waiting& each : ahead) {
+      queue_.push(each);  // so that they are there where the replays are interrupted
     }
+    price(some);
+    queue_.pop();
     const bool refused = !prices_.at(first.id).step;
     if (refused && stopped()) {
       queue_.push(first);

@@ -79,7 +79,7 @@ struct JobSearchResult {
   std::vector<JobPlan> misses;  ///< would be fast but do not fit, by their bound
   double bound = 0;             ///< no plan of the space is better than this, in the objective
   bool proven = false;          ///< the best plan is the best of the space
-  bool stopped = false;         ///< by JobProblem::stop
+  bool stopped = false;         ///< by JobProblem::stop or a StopSignal
   std::int64_t nodes = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
   /// Plans that would have been replayed but are too large for it; their closed form bounds them.
   std::int64_t too_large = 0;

@@ -100,9 +100,10 @@ class Search {
         }
         replay_first();
       } catch (const Interrupted&) {
-        if (!best_) {
+        if (floored_ == 0) {
           throw;
         }
+        result_.stopped = true;
         return end_here();
       }
     }
@@ -142,10 +143,11 @@ class Search {
         open.push_back(ahead.back().id);
       }
     }
-    for (std::size_t i = 1; i < ahead.size(); ++i) {
-      queue_.push(ahead[i]);
+    for (const Waiting& each : ahead) {
+      queue_.push(each);  // so that they are there where the replays are interrupted
     }
     price(open);
+    queue_.pop();
     const std::size_t id = ahead.front().id;
     const bool refused = !prices_.at(id).step;
     if (refused && stop_here()) {

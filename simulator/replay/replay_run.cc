@@ -158,13 +158,11 @@ void ReplayRun::check_work() const {
   if (limits.stop && limits.stop()) {
     throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)), work());
   }
-  if (in_full() && limits.most_work > 0 && work() > limits.most_work) {
+  if (limits.most_work > 0 && work() > limits.most_work) {
     throw ReplayGivenUp(
         fmt::format("the replay took too long: it was given up at {}", to_text(now_)), work());
   }
 }
-
-bool ReplayRun::in_full() const { return simulated_.size() == ranks_.size(); }
 
 std::int64_t ReplayRun::work() const {
   constexpr std::int64_t kRank = 256, kMoment = 2, kFoldedMoment = 30;

@@ -68,7 +68,6 @@ class ReplayRun {
   void prepare();
   void check_limit(std::int64_t ops) const;
   void check_work() const;
-  bool in_full() const;  // every rank for itself
   std::int64_t work() const;
   void work_off();
   void begin(std::int32_t r);

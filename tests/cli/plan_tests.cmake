@@ -118,7 +118,7 @@ lockstep_cli_test(cli_plan_metis_few_profiles ARGS plan --metis-hostfile tests/d
 lockstep_cli_test(cli_plan_job_too_large ARGS ${job} --mbs 1 --no-spray --max-replay 10 OUT "not replayed; at least" "too large for the replay, more than 10 operations" "all plans are replayed with sprayed ones")
 lockstep_cli_test(cli_plan_job_spray ARGS ${job} --mbs 1 --tp 2 --pp 2 --no-vpp --spray --effort 4000000 --json OUT "\"routes\": \"sprayed\"" "\"proven\": true" "\"too_large\": 0")
 lockstep_cli_test(cli_plan_job_hashed ARGS ${job} --mbs 1 --tp 2 --pp 2 --no-vpp --no-spray --effort 4000000 OUT "^lockstep simulate .*--no-spray$")
-lockstep_cli_test(cli_plan_job_deadline ARGS ${job} --mbs 1 --deadline 0s OUT "the deadline ended the search" "not replayed; at least")
+lockstep_cli_test(cli_plan_job_deadline ARGS ${job} --mbs 1 --deadline 0s OUT "the search was stopped before its end" "not replayed; at least")
 lockstep_cli_test(cli_plan_job_bad_deadline ARGS ${job} --deadline soon EXIT 2 ERR "--deadline")
 lockstep_cli_test(cli_plan_mixed_too_large ARGS ${two_types} --max-replay 10 OUT "not replayed; at least" "what this one takes by the replay is not known" "too large for the replay, more than 10 operations")
 # Damaged databases, profiles and clusters: one error that names the file, or a plan without what is missing.
