@@ -251,7 +251,6 @@ ExitCode run_metis(const MetisOptions& options) {
                                                    {"bound_s", result.bound_ms / 1000},
                                                    {"gap", gap},
                                                    {"exact", result.exact},
-                                                   {"search_work", result.work},
                                                    {"search_cpu_s", cpu_s},
                                                    {"left_out", missing},
                                                    {"warnings", warnings},
@@ -271,7 +270,7 @@ ExitCode run_metis(const MetisOptions& options) {
     fmt::print(
         standard_error(),
         "lockstep: note: {}no sound plan is below {:.2f} ms, bound and gap are {:.2f} ms and "
-        "{:.2g} %; searched {} labels in {:.3f} s of CPU\n",
+        "{:.2g} %; searched in {:.3f} s of CPU\n",
         result.exact ? "proven: " : "", result.bound_ms, result.bound_ms, 100 * gap, result.work,
         cpu_s);
   }

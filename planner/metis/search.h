@@ -38,7 +38,7 @@ struct SearchResult {
   std::vector<Ranked> plans;                                  ///< cheapest first
   double bound_ms = std::numeric_limits<double>::infinity();  ///< no sound plan is below
   bool exact = true;      ///< the first is the best; with `most`, all are
-  std::int64_t work = 0;  ///< labels looked at
+  std::int64_t work = 0;  ///< labels looked at, beside what the memo knew
 };
 
 /// The best sound plans, cheapest first; the first is the optimum of the space: all GPUs in stages
