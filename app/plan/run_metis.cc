@@ -271,8 +271,7 @@ ExitCode run_metis(const MetisOptions& options) {
         standard_error(),
         "lockstep: note: {}no sound plan is below {:.2f} ms, bound and gap are {:.2f} ms and "
         "{:.2g} %; searched in {:.3f} s of CPU\n",
-        result.exact ? "proven: " : "", result.bound_ms, result.bound_ms, 100 * gap, result.work,
-        cpu_s);
+        result.exact ? "proven: " : "", result.bound_ms, result.bound_ms, 100 * gap, cpu_s);
   }
   return stop.ended("the best plans found by now",
                     !options.output.empty() || options.report.wanted());
