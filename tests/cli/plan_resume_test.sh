@@ -12,6 +12,8 @@ data=tests/data/plan
 # What a search prints but the CPU time it took.
 result() { sed 's/"search_cpu_s": [^,]*,\?//' "$1"; }
 
+entries() { sort "$1" | if [[ $name == metis ]]; then grep -o '"part":.*'; else cat; fi; }
+
 # check NAME COMMAND…: the search whole, with a journal, killed at several lengths of it, resumed.
 check() {
   local name=$1 whole journal lines pid size
@@ -39,7 +41,8 @@ check() {
     { head -n "$size" "$journal.whole" && sed -n "$((size + 1))p" "$journal.whole" | head -c 9; } >"$journal"
     "$lockstep" plan "$@" --json --resume "$journal" >"$scratch/out" 2>/dev/null
     cmp <(result "$whole") <(result "$scratch/out") || fail "$name: from $size lines it ends otherwise"
-    cmp <(sort "$journal") <(sort "$journal.whole") || fail "$name: from $size lines the journal is another"
+    # What a part of Metis's space has beyond the plans that are wanted hangs on what was known before.
+    cmp <(entries "$journal") <(entries "$journal.whole") || fail "$name: from $size lines the journal is another"
   done
 }
 
