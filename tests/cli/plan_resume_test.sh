@@ -12,7 +12,7 @@ data=tests/data/plan
 # What a search prints but the CPU time it took.
 result() { sed 's/"search_cpu_s": [^,]*,\?//' "$1"; }
 
-entries() { sort "$1" | if [[ $name == metis ]]; then grep -o '"part":.*'; else cat; fi; }
+entries() { if [[ $name == metis ]]; then grep -o '"part":.*' "$1"; else cat "$1"; fi | sort; }
 
 # check NAME COMMAND…: the search whole, with a journal, killed at several lengths of it, resumed.
 check() {
