@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -63,6 +64,25 @@ void take_rights(int file, const struct stat& old) {
   }
   static_cast<void>(::fchmod(file, mode));
 }
+
+/// Whose temporary of the file `name` this is, as open_temporary() names them; 0: it is none.
+pid_t writer_of(std::string_view temporary, std::string_view name) {
+  constexpr std::string_view kEnding = ".tmp";
+  if (!temporary.starts_with(name) || !temporary.ends_with(kEnding) ||
+      temporary.size() < name.size() + 1 + kEnding.size() || temporary[name.size()] != '.') {
+    return 0;
+  }
+  temporary.remove_prefix(name.size() + 1);
+  temporary.remove_suffix(kEnding.size());
+  const std::size_t dash = temporary.find('-');
+  if (dash != temporary.npos && !to_int(temporary.substr(dash + 1))) {
+    return 0;
+  }
+  const auto number = to_int(temporary.substr(0, dash));
+  return number && *number > 0 && *number <= INT_MAX ? static_cast<pid_t>(*number) : 0;
+}
+
+bool is_running(pid_t process) { return ::kill(process, 0) == 0 || errno != ESRCH; }
 
 }  // namespace
 
@@ -192,6 +212,25 @@ void write_file(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void remove_abandoned(const std::string& folder, const std::vector<std::string>& names) {
+  std::vector<std::filesystem::path> abandoned;
+  std::error_code problem;
+  for (std::filesystem::directory_iterator at(folder, problem), end; !problem && at != end;
+       at.increment(problem)) {
+    const std::string own = at->path().filename().string();
+    for (const std::string& name : names) {
+      const pid_t writer = writer_of(own, name);
+      if (writer != 0 && (writer == ::getpid() || !is_running(writer))) {
+        abandoned.push_back(at->path());
+        break;
+      }
+    }
+  }
+  for (const std::filesystem::path& each : abandoned) {
+    ::unlink(each.c_str());
+  }
 }
 
 void make_folder(const std::string& path) {

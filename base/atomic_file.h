@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -47,6 +48,11 @@ class AtomicFile {
 
 /// The whole file at once.
 void write_file(const std::string& path, std::string_view text);
+
+/// Removes what killed processes have left of these files of the folder: temporaries of processes
+/// that this machine no longer has, or of our own number. PRECONDITION: nobody else writes the
+/// files, on another machine or in another container, and we are writing none of them.
+void remove_abandoned(const std::string& folder, const std::vector<std::string>& names);
 
 /// Makes the folder and those above it, unless they are there. ERRORS: it cannot be made, or its
 /// name is "-", which is standard output in every flag that names an output, or it is outside of

@@ -17,7 +17,8 @@ using TraceChunk = std::function<void(Trace&&)>;
 /// Reads a trace by its name: .parquet or .csv. The columns are found by name; any
 /// order of columns and of rows, and further columns, are fine.
 ///
-/// Times of 64 bits are rounded to 32, with a warning that counts them. No other value is mended.
+/// Times of 64 bits are rounded to 32, with a warning that counts those that
+/// change. No other value is mended.
 /// ERRORS: unreadable file, missing columns (all named), nulls, values of the wrong type or range
 /// (the first, with its row), unknown optypes; check_rows. For .parquet where Arrow is
 /// missing: Error with ExitCode::kMissingPart.

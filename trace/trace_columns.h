@@ -91,7 +91,7 @@ std::optional<T> whole_number(double value) {
 
 /// What a reader mended, and how often.
 struct TraceRepairs {
-  std::int64_t narrowed = 0;  ///< times of 64 bits, rounded to 32
+  std::int64_t narrowed = 0;  ///< times of 64 bits that are others in 32
   std::int64_t floats = 0;    ///< whole numbers that stood as floating-point ones: "3.0"
   std::int64_t absent = 0;    ///< values that may_be_absent, taken as -1
 };

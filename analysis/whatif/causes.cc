@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "analysis/whatif/numbers.h"
+#include "analysis/whatif/pauses.h"
 #include "analysis/whatif/slow_workers.h"
 #include "base/parallel.h"
 
@@ -61,6 +62,15 @@ double most(const std::vector<std::string>& labels, const std::vector<double>& r
   return value;
 }
 
+/// Pauses hide that passes go together.
+SequenceLengthSign sequences_of(const OpTable& table, const std::vector<std::size_t>& steps,
+                                const Pauses& pauses) {
+  const SequenceLengthSign sign = sequence_length_sign(table, steps);
+  return shows_sequence_length(sign) || !pauses.moving
+             ? sign
+             : sequence_length_sign(table, steps, pauses.outliers);
+}
+
 bool communication_leads(const std::vector<std::string>& labels,
                          const std::vector<double>& ratios) {
   return most(labels, ratios, is_comm_label) > most(labels, ratios, is_compute_label);
@@ -69,30 +79,27 @@ bool communication_leads(const std::vector<std::string>& labels,
 class Finder {
  public:
   Finder(const Scene& scene, const Decompositions& blocking,
-         const std::vector<std::vector<double>>& per_step, const std::vector<Outlier>& outliers,
-         const ComputeExcess& compute, const SlowWorkers& slow_workers,
+         const std::vector<std::vector<double>>& per_step, const Pauses& pauses,
+         const ComputeExcess& traced, const ComputeExcess& compute, const SlowWorkers& slow_workers,
          const std::optional<SlowTransfers>& transfers, StepTimes usual_transfers, Causes& out)
       : scene_(scene),
         table_(scene.table),
         width_(scene.table.width()),
         blocking_(blocking),
         per_step_(per_step),
+        pauses_(pauses),
+        traced_(traced),
         compute_(compute),
         slow_workers_(slow_workers),
         heavy_(heavy_stages(scene.table, compute)),
         transfers_(transfers),
         usual_transfers_(std::move(usual_transfers)),
         out_(out),
-        gc_steps_(scene.table.steps.size(), 0),
-        uneven_(scene.table.steps.size(), 0) {
-    for (const Outlier& outlier : outliers) {
-      gc_steps_[outlier.lane / width_] = 1;
-    }
-  }
+        uneven_(scene.table.steps.size(), 0) {}
 
   void find_step_patterns() {
     for_each_in_parallel(uneven_.size(), threads_for(table_.size()), [&](std::size_t s) {
-      uneven_[s] = shows_sequence_length(sequence_length_sign(table_, {s})) ? 1 : 0;
+      uneven_[s] = shows_sequence_length(sequences_of(table_, {s}, pauses_)) ? 1 : 0;
     });
     std::vector<double> slowdowns;
     for (std::size_t s = 0; s < table_.steps.size(); ++s) {
@@ -104,37 +111,40 @@ class Finder {
     const double middle = median(std::span<double>(sorted));
     std::vector<std::size_t> workers;
     for (std::size_t s = 0; s < slowdowns.size(); ++s) {
-      workers.push_back(slowest_worker(s));
+      workers.push_back(slowest_worker(s, compute_));
     }
     usual_worker_ = width_ > 1 ? with_usual_worker(scene_, workers) : scene_.model.nodelay;
     for (std::size_t s = 0; s < slowdowns.size(); ++s) {
       StepPattern step{.step = table_.steps[s], .slowdown = slowdowns[s]};
-      step.worker = workers[s];
       step.stage = static_cast<std::int32_t>(largest(blocking_.by_stage.per_step[s]));
       step.pattern = pattern_of(s, slowdowns[s], middle);
+      step.worker = step.pattern == Pattern::kGc ? slowest_worker(s, traced_) : workers[s];
       out_.steps.push_back(step);
     }
   }
 
   /// First what is someone's fault, what saves most before, then what is the job's own.
   void find_causes() {
+    const bool paused = pauses_save() >= kWorthNaming;
     if (slow_workers_.worth_naming()) {
       for (std::size_t i = 0; i < slow_workers_.workers.size(); ++i) {
         add_slow_worker(i);
       }
-    } else if (width_ == 1 && out_.straggling && out_.workers.rem &&
+    } else if (width_ == 1 && out_.straggling && !paused && out_.workers.rem &&
                *out_.workers.rem >= kExplains) {
       add_lone_worker();
     }
-    const double now = mean_nodelay(scene_);
-    const double transfers = saved(pairwise_mean(usual_transfers_.span), now);
+    const bool no_peers = width_ == 1 && !out_.causes.empty();
+    const double transfers = transfers_save();
     if (transfers_ && transfers >= kWorthNaming && !are_with_a_slow_worker(*transfers_)) {
       add_slow_transfers(transfers);
-      if (transfers > workers_save()) {
-        std::rotate(out_.causes.begin(), out_.causes.end() - 1, out_.causes.end());
-      }
+      last_to_front_if(transfers > workers_save());
     }
-    if (!out_.straggling || (width_ == 1 && !out_.causes.empty())) {
+    if (paused) {
+      add(Pattern::kGc, pauses_text());
+      last_to_front_if(pauses_save() > std::max(workers_save(), transfers));
+    }
+    if (!out_.straggling || no_peers) {
       return;
     }
     const bool uneven = shows_sequence_length(out_.sequence_length);
@@ -152,11 +162,6 @@ class Finder {
     }
     if (communication_leads(blocking_.by_optype.labels, blocking_.by_optype.ratio)) {
       add(Pattern::kCommunication, communication_text());
-    } else if (std::count(gc_steps_.begin(), gc_steps_.end(), 1) > 0) {
-      add(Pattern::kGc,
-          fmt::format("single forward passes took far longer than the others of "
-                      "their stage in {} of {} steps",
-                      std::count(gc_steps_.begin(), gc_steps_.end(), 1), table_.steps.size()));
     } else {
       add(Pattern::kMixed, "no worker, stage, transfer or kind of pass stands out");
     }
@@ -180,13 +185,12 @@ class Finder {
   }
 
   /// Of a step: by what its computation takes more than its peers', or by S_w without peers.
-  std::size_t slowest_worker(std::size_t s) const {
+  std::size_t slowest_worker(std::size_t s, const ComputeExcess& compute) const {
     if (width_ == 1) {
       return largest(per_step_[s]);
     }
-    const auto first = compute_.late_s.begin() + static_cast<std::ptrdiff_t>(s * compute_.workers);
-    const auto most =
-        std::max_element(first, first + static_cast<std::ptrdiff_t>(compute_.workers));
+    const auto first = compute.late_s.begin() + static_cast<std::ptrdiff_t>(s * compute.workers);
+    const auto most = std::max_element(first, first + static_cast<std::ptrdiff_t>(compute.workers));
     return *most > 0 ? static_cast<std::size_t>(most - first) : largest(per_step_[s]);
   }
 
@@ -197,39 +201,68 @@ class Finder {
            compute_.usual_s[at] * compute_.share(compute_.late_s, worker) / 2;
   }
 
-  bool has_several_slow(std::size_t s) const {
-    return slow_workers_.together &&
+  /// Of several, and of one beside pauses, neither of which explains half alone.
+  bool has_slow_beside_others(std::size_t s) const {
+    return (slow_workers_.together || (pauses_.moving && slow_workers_.worth_naming())) &&
            std::ranges::any_of(slow_workers_.workers,
                                [&](std::size_t worker) { return is_slow_in(worker, s); });
+  }
+
+  double transfers_save() const {
+    return saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_));
+  }
+
+  double pauses_save() const { return pauses_.moving ? pauses_.planned.saves : 0; }
+
+  void last_to_front_if(bool saves_more) {
+    if (saves_more) {
+      std::rotate(out_.causes.begin(), out_.causes.end() - 1, out_.causes.end());
+    }
   }
 
   bool last_stage_explains() const {
     return table_.stages > 1 && out_.stage.rem && *out_.stage.rem >= kExplains;
   }
 
-  /// Beside a worker or transfers that are slow: if alike stages would save half as much.
+  /// Beside workers or transfers that are slow, or pauses: if alike stages would save half as much.
   bool stage_matters(bool uneven) const {
     const double saves = rebalancing().saves;
     const bool heavy = !heavy_.stages.empty() && saves >= kWorthNaming;
     if (out_.causes.size() == (uneven ? 1 : 0)) {
       return last_stage_explains() || heavy;
     }
-    const double fault =
-        std::max(workers_save(), saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_)));
+    const double fault = std::max({workers_save(), transfers_save(), pauses_save()});
     return heavy && saves >= kExplains * fault;
   }
 
   /// Whether what is lost in a step is half gone in a timeline.
-  bool explains(const StepTimes& without, std::size_t s) const {
+  bool explains(const StepTimes& without, std::size_t s, double stays = 0) const {
     const double now = scene_.model.nodelay.span[s];
-    return now - without.span[s] >= kExplains * (now - scene_.model.ideal.optimizer[s]);
+    return now - without.span[s] - stays >= kExplains * (now - scene_.model.ideal.optimizer[s]);
+  }
+
+  /// One stage's transfers make it stand out, too, so that where they waste more than computation
+  /// its passes must be longer than other stages'.
+  bool stage_explains(std::size_t s, double slowdown) const {
+    const std::vector<double>& ratios = blocking_.by_stage.per_step[s];
+    return table_.stages > 1 && stands_out(ratios, slowdown) &&
+           (!communication_[s] ||
+            std::ranges::count(heavy_.stages, static_cast<std::int32_t>(largest(ratios))) > 0);
+  }
+
+  /// Pauses of some workers, not those of all at once.
+  bool pauses_explain(std::size_t s) const {
+    return pauses_.moving && explains(pauses_.without, s, pauses_.shared_s[s]);
   }
 
   Pattern pattern_of(std::size_t s, double slowdown, double middle) const {
     if (slowdown < kStraggling) {
       return Pattern::kNone;
     }
-    if (width_ > 1 ? explains(usual_worker_, s) || has_several_slow(s)
+    if (pauses_explain(s)) {
+      return Pattern::kGc;
+    }
+    if (width_ > 1 ? explains(usual_worker_, s) || has_slow_beside_others(s)
                    : stands_out(per_step_[s], slowdown)) {
       return Pattern::kWorker;
     }
@@ -239,16 +272,18 @@ class Finder {
     if (uneven_[s] != 0) {
       return Pattern::kSequenceLength;
     }
-    if (table_.stages > 1 && stands_out(blocking_.by_stage.per_step[s], slowdown)) {
+    if (stage_explains(s, slowdown)) {
       return Pattern::kStage;
     }
     if (communication_[s]) {
       return Pattern::kCommunication;
     }
-    if (gc_steps_[s] != 0) {
-      return Pattern::kGc;
+    if (slowdown < kOneOffSlower * middle) {
+      return Pattern::kMixed;
     }
-    return slowdown >= kOneOffSlower * middle ? Pattern::kOneOff : Pattern::kMixed;
+    const double without =
+        (pauses_.without.span[s] + pauses_.shared_s[s]) / scene_.model.ideal.optimizer[s];
+    return pauses_.moving && without < kOneOffSlower * middle ? Pattern::kGc : Pattern::kOneOff;
   }
 
   /// Share of the slow steps for which `shows` holds; of all if none is slow.
@@ -285,7 +320,7 @@ class Finder {
           return communication_[s] ||
                  saved(usual_transfers_.span[s], scene_.model.nodelay.span[s]) >= kWorthNaming;
         case Pattern::kGc:
-          return gc_steps_[s] != 0;
+          return pauses_explain(s);
         default:
           return out_.steps[s].pattern == pattern;
       }
@@ -442,6 +477,14 @@ class Finder {
     return text + saves;
   }
 
+  std::string pauses_text() const {
+    return fmt::format(
+        "single passes take {:.3g} s longer than the others of their stage, {} on {} of {} "
+        "workers; if all paused at the same time a step would save {:.0f} % of its time",
+        pauses_.typical_s, pauses_.outliers.size(), pauses_.workers, table_.ranks.size(),
+        100 * pauses_.planned.saves);
+  }
+
   std::string communication_text() const {
     const auto& labels = blocking_.by_optype.labels;
     std::size_t top = 0;
@@ -461,13 +504,15 @@ class Finder {
   std::size_t width_;
   const Decompositions& blocking_;
   const std::vector<std::vector<double>>& per_step_;
-  const ComputeExcess& compute_;
+  const Pauses& pauses_;
+  const ComputeExcess& traced_;
+  const ComputeExcess& compute_;     // without pauses that move over the workers
   const SlowWorkers& slow_workers_;  // the first of out_.slowest
   HeavyStages heavy_;
   const std::optional<SlowTransfers>& transfers_;
   StepTimes usual_transfers_, usual_worker_;  // T without the slow ones
   Causes& out_;
-  std::vector<char> gc_steps_, uneven_;
+  std::vector<char> uneven_;
   std::vector<bool> communication_;
 };
 
@@ -504,7 +549,6 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   out.straggling = out.slowdown >= kStraggling;
   out.workers = contribution(scene, slowest_workers(scene.table, by_worker));
   out.stage = stage;
-  out.sequence_length = sequence_length_sign(scene.table, {});
 
   out.slowest.resize(by_worker.size());
   std::iota(out.slowest.begin(), out.slowest.end(), std::size_t{0});
@@ -514,7 +558,11 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   });
   out.by_worker = std::move(by_worker);
 
-  const ComputeExcess compute = compute_excess(scene.table, true);
+  const Pauses pauses = find_pauses(scene);
+  out.sequence_length = sequences_of(scene.table, {}, pauses);
+  const ComputeExcess traced = compute_excess(scene.table, true);
+  ComputeExcess compute = traced;
+  leave_out(scene.table, pauses.if_moving(), compute);
   const SlowWorkers slow_workers = find_slow_workers(scene, compute, out.sequence_length);
   std::stable_partition(out.slowest.begin(), out.slowest.end(), [&](std::size_t worker) {
     return std::ranges::count(slow_workers.workers, worker) > 0;
@@ -523,11 +571,10 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   while (out.slowest.size() > 10) {
     out.slowest.pop_back();
   }
-  const std::vector<Outlier> outliers = forward_outliers(scene.table);
   out.remedies = {
       slow_workers.first ? *slow_workers.first : replace_worker(scene, out.slowest.front()),
-      rebalance_stages(scene), planned_gc(scene, outliers),
-      faster_links(scene, Links::kBetweenStages), faster_links(scene, Links::kReplicas)};
+      rebalance_stages(scene), pauses.planned, faster_links(scene, Links::kBetweenStages),
+      faster_links(scene, Links::kReplicas)};
   if (shows_sequence_length(out.sequence_length)) {
     out.remedies.push_back(redistribute_sequences(scene));
   }
@@ -546,7 +593,7 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
-  Finder finder(scene, blocking, per_step, outliers, compute, slow_workers, transfers,
+  Finder finder(scene, blocking, per_step, pauses, traced, compute, slow_workers, transfers,
                 std::move(usual_transfers), out);
   finder.find_step_patterns();
   finder.find_causes();

@@ -16,7 +16,7 @@ enum class Pattern {
   kWorker,          ///< one worker explains half of it, or is slower than its peers
   kStage,           ///< one pipeline stage does
   kSequenceLength,  ///< microbatches of uneven length
-  kGc,              ///< single passes that took far longer, on workers that change
+  kGc,              ///< single passes that took far longer, on workers that change, explain half
   kCommunication,   ///< transfers cost more than computation
   kOneOff,          ///< few steps, far slower than the others
   kMixed,           ///< none of these
@@ -59,14 +59,13 @@ struct Causes {
 
 /// Takes the decisions of the list in docs/whatif.md. With several workers a stage, a worker if it
 /// computes longer than its peers and replacing it saves 1 %; with one a stage, if M_W >= 0.5.
-/// Communication if transfers are slower than their peers' and 1 % is lost by it. Of a straggling
-/// job further sequence lengths if r >= 0.9 and the forward times vary by 5 %; a stage if M_S >=
-/// 0.5 or one is heavier than the others; and if there is nothing yet: communication if a transfer
-/// type wastes more than computation; else garbage collection if outlying passes are among the
-/// slowest steps; else mixed.
-/// Source of the thresholds: Wu et al., OSDI '25, section 5.
-/// `by_worker`: S_w of each worker, exact or approximate; `per_step`: exact; `stage`: M_S.
-/// Some fifteen simulations.
+/// Communication if transfers are slower than their peers' and 1 % is lost by it. Garbage
+/// collection if outlying passes move over the workers and pausing together saves 1 %. Of a
+/// straggling job further sequence lengths if r >= 0.9 and the forward times vary by 5 %; a stage
+/// if M_S >= 0.5 or one is heavier than the others; and if there is nothing yet: communication if a
+/// transfer type wastes more than computation; else mixed. Source of the thresholds: Wu et al.,
+/// OSDI '25, section 5. `by_worker`: S_w of each worker, exact or approximate; `per_step`: exact;
+/// `stage`: M_S. Some seventeen simulations.
 Causes find_causes(const Scene& scene, const Decompositions& blocking,
                    std::vector<double> by_worker, const std::vector<std::vector<double>>& per_step,
                    const Contribution& stage);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/whatif/pauses.h"
 #include "base/parallel.h"
 
 namespace lockstep::whatif {
@@ -104,6 +105,23 @@ ComputeExcess compute_excess(const OpTable& table, bool undisturbed) {
     }
   });
   return out;
+}
+
+void leave_out(const OpTable& table, std::span<const Outlier> outliers, ComputeExcess& excess) {
+  const std::size_t width = table.width();
+  std::vector<float> scratch;
+  for (const Outlier& outlier : outliers) {
+    if (!is_compute(table.nodes[outlier.node].type)) {
+      continue;
+    }
+    const std::size_t step = outlier.lane / width, lane = outlier.lane % width;
+    const auto own = table.undisturbed(outlier.node).subspan(step * width, width);
+    const double late = static_cast<double>(own[lane]) - usual_of(own, scratch);
+    const auto stage = static_cast<std::size_t>(table.nodes[outlier.node].stage);
+    const std::size_t at = step * excess.workers + stage * width + lane;
+    excess.excess_s[at] -= outlier.excess_s;
+    excess.late_s[at] += std::max(0.0, late - outlier.excess_s) - std::max(0.0, late);
+  }
 }
 
 std::optional<SlowPasses> slow_passes(const OpTable& table, std::size_t worker) {

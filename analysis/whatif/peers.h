@@ -9,6 +9,8 @@
 
 namespace lockstep::whatif {
 
+struct Outlier;
+
 // What sets one apart from its peers: those of its stage that run the same operation in the same
 // step. Stages that are meant to be heavier are no reason to blame their workers.
 
@@ -33,6 +35,8 @@ struct ComputeExcess {
 /// With `undisturbed`, by what passes compute beside no collectives, where the trace says it: who
 /// is slow, not who is late.
 ComputeExcess compute_excess(const OpTable& table, bool undisturbed = false);
+/// Takes what single long passes take too long off the excess of their workers. With `undisturbed`.
+void leave_out(const OpTable& table, std::span<const Outlier> outliers, ComputeExcess& excess);
 
 /// The passes of a worker that take 1.1 times what is usual, of the type that is slowed most; all
 /// of a type that has none.

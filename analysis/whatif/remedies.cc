@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -16,7 +15,6 @@
 #include "analysis/whatif/numbers.h"
 #include "analysis/whatif/replacement.h"
 #include "analysis/whatif/stage_ops.h"
-#include "base/large_pages.h"
 #include "base/parallel.h"
 
 namespace lockstep::whatif {
@@ -26,24 +24,6 @@ Remedy priced(const Scene& scene, std::string name, std::string description, con
   const double now = mean_nodelay(scene);
   const double then = pairwise_mean(simulate_edited(scene, edit).span);
   return {std::move(name), std::move(description), then, 1 - then / now};
-}
-
-std::size_t count_of(const OpTable& table, std::int32_t stage, TraceOp type) {
-  return static_cast<std::size_t>(
-      std::count_if(table.nodes.begin(), table.nodes.end(),
-                    [&](const OpNode& node) { return node.stage == stage && node.type == type; }));
-}
-
-double stage_median(const OpTable& table, std::int32_t stage, TraceOp type) {
-  std::vector<float> values;
-  reserve_large(values, table.lanes() * count_of(table, stage, type));
-  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-    if (table.nodes[n].stage == stage && table.nodes[n].type == type) {
-      const auto own = table.duration(n);
-      values.insert(values.end(), own.begin(), own.end());
-    }
-  }
-  return values.empty() ? 0 : median(std::span<float>(values));
 }
 
 /// Mean time of a type on each stage, and over all of them.
@@ -168,49 +148,7 @@ class Deal {
   std::vector<std::vector<double>> factors_;  ///< [step][microbatch * dp + dp_rank]
 };
 
-std::vector<Outlier> forward_outliers_of(const OpTable& table, std::int32_t stage) {
-  std::vector<Outlier> out;
-  const double middle = stage_median(table, stage, TraceOp::kForwardCompute);
-  std::vector<double> deviations;
-  reserve_large(deviations, table.lanes() * count_of(table, stage, TraceOp::kForwardCompute));
-  for (std::size_t n = 0; n < table.nodes.size(); ++n) {
-    if (table.nodes[n].stage == stage && table.nodes[n].type == TraceOp::kForwardCompute) {
-      for (const float d : table.duration(n)) {
-        deviations.push_back(std::abs(static_cast<double>(d) - middle));
-      }
-    }
-  }
-  if (deviations.empty()) {
-    return out;
-  }
-  const double limit = middle + std::max(0.1, 3 * median(std::span<double>(deviations)));
-  for (std::uint32_t n = 0; n < table.nodes.size(); ++n) {
-    if (table.nodes[n].stage != stage || table.nodes[n].type != TraceOp::kForwardCompute) {
-      continue;
-    }
-    const auto own = table.duration(n);
-    for (std::size_t lane = 0; lane < own.size(); ++lane) {
-      if (static_cast<double>(own[lane]) > limit) {
-        out.push_back({n, lane});
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
-
-std::vector<Outlier> forward_outliers(const OpTable& table) {
-  std::vector<std::vector<Outlier>> by_stage(static_cast<std::size_t>(table.stages));
-  for_each_in_parallel(by_stage.size(), threads_for(table.size()), [&](std::size_t stage) {
-    by_stage[stage] = forward_outliers_of(table, static_cast<std::int32_t>(stage));
-  });
-  std::vector<Outlier> out;
-  for (const std::vector<Outlier>& own : by_stage) {
-    out.insert(out.end(), own.begin(), own.end());
-  }
-  return out;
-}
 
 Remedy replace_worker(const Scene& scene, std::size_t worker) {
   return replace_workers(scene, {&worker, 1});
@@ -284,33 +222,6 @@ Remedy redistribute_sequences(const Scene& scene) {
                   };
                   add(node, row);
                   add(other, deal.row_of(table.nodes[other]));
-                });
-}
-
-Remedy planned_gc(const Scene& scene, const std::vector<Outlier>& outliers) {
-  std::map<std::uint32_t, std::vector<std::size_t>> lanes;
-  for (const Outlier& outlier : outliers) {
-    lanes[outlier.node].push_back(outlier.lane);
-  }
-  std::vector<double> medians;
-  medians.reserve(static_cast<std::size_t>(scene.table.stages));
-  for (std::int32_t stage = 0; stage < scene.table.stages; ++stage) {
-    medians.push_back(stage_median(scene.table, stage, TraceOp::kForwardCompute));
-  }
-  return priced(scene, "planned-gc",
-                fmt::format("collect garbage at planned steps: {} forward passes are outliers",
-                            outliers.size()),
-                [&](std::uint32_t node, std::size_t first, std::span<double> out) {
-                  const auto own = lanes.find(node);
-                  if (own == lanes.end()) {
-                    return;
-                  }
-                  for (const std::size_t lane : own->second) {
-                    if (lane >= first && lane < first + out.size()) {
-                      out[lane - first] =
-                          medians[static_cast<std::size_t>(scene.table.nodes[node].stage)];
-                    }
-                  }
                 });
 }
 

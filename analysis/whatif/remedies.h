@@ -17,13 +17,6 @@ struct Remedy {
   double saves = 0;  ///< 1 - step_time_s / <T>
 };
 
-/// A forward pass that took far longer than its stage's: more than the median + max(100 ms, 3 MAD).
-struct Outlier {
-  std::uint32_t node = 0;
-  std::size_t lane = 0;
-};
-std::vector<Outlier> forward_outliers(const OpTable& table);
-
 // Each costs one simulation.
 
 /// The worker computes as the median of the others of its stage does, in every operation and step;
@@ -38,9 +31,6 @@ Remedy rebalance_stages(const Scene& scene);
 /// the rank with the least work so far that has room: work (as the forward time says) grows with
 /// the sum of squared sequence lengths.
 Remedy redistribute_sequences(const Scene& scene);
-/// The outlying forward passes take their stage's median: garbage is collected at planned steps,
-/// and on all workers at once.
-Remedy planned_gc(const Scene& scene, const std::vector<Outlier>& outliers);
 /// What a transfer goes over.
 enum class Links {
   kBetweenStages,

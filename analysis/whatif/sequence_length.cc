@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
+#include "analysis/whatif/pauses.h"
 #include "analysis/whatif/stage_ops.h"
 
 namespace lockstep::whatif {
@@ -16,20 +18,16 @@ namespace {
 std::vector<std::pair<std::size_t, std::size_t>> pairs_of(const OpTable& table) {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> forward;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  const auto key = [](const OpNode& n) {
-    return n.microbatch >= 0 ? std::tuple(n.stage, n.chunk, n.microbatch)
-                             : std::tuple(n.stage, -2, n.seq);
-  };
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
     if (table.nodes[n].type == TraceOp::kForwardCompute) {
-      forward[key(table.nodes[n])] = n;
+      forward[stage_batch_of(table.nodes[n])] = n;
     }
   }
   for (std::size_t n = 0; n < table.nodes.size(); ++n) {
     if (table.nodes[n].type != TraceOp::kBackwardCompute) {
       continue;
     }
-    if (const auto found = forward.find(key(table.nodes[n])); found != forward.end()) {
+    if (const auto found = forward.find(stage_batch_of(table.nodes[n])); found != forward.end()) {
       pairs.emplace_back(found->second, n);
     }
   }
@@ -55,11 +53,21 @@ struct Moments {
   }
 };
 
-/// SequenceLengthSign::shared. `residual(pair, step, lane)`: relative, of forward passes.
-template <class Residual>
-double shared_by_workers(const OpTable& table,
-                         const std::vector<std::pair<std::size_t, std::size_t>>& pairs,
-                         const std::vector<std::size_t>& steps, const Residual& residual) {
+using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+
+/// What the passes of a node compute in a step, outlying ones without their excess.
+void values_of(const OpTable& table, std::span<const Outlier> outliers, std::size_t node,
+               std::size_t step, std::vector<double>& out) {
+  const std::size_t first = step * table.width();
+  const auto own = table.computes(node).subspan(first, table.width());
+  out.assign(own.begin(), own.end());
+  take_off(outliers, static_cast<std::uint32_t>(node), first, out);
+}
+
+/// SequenceLengthSign::shared. `residuals(pair, step, out)`: relative, of forward passes.
+template <class Residuals>
+double shared_by_workers(const OpTable& table, const Pairs& pairs,
+                         const std::vector<std::size_t>& steps, const Residuals& residuals) {
   const auto peers = static_cast<std::size_t>(table.peers());
   const auto dp = static_cast<std::size_t>(table.dp);
   std::map<std::int32_t, std::vector<std::size_t>> batches;  // pairs of a microbatch
@@ -69,14 +77,17 @@ double shared_by_workers(const OpTable& table,
   }
   Moments shared;
   std::vector<double> own;
+  std::vector<std::vector<double>> rows;
   for (const auto& [batch, members] : batches) {
+    rows.resize(members.size());
     for (const std::size_t step : steps) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        residuals(pairs[members[i]], step, rows[i]);
+      }
       for (std::size_t d = 0; d < dp; ++d) {
         own.clear();
-        for (const std::size_t i : members) {
-          for (std::size_t p = 0; p < peers; ++p) {
-            own.push_back(residual(pairs[i], step, d * peers + p));
-          }
+        for (const std::vector<double>& row : rows) {
+          own.insert(own.end(), row.data() + d * peers, row.data() + (d + 1) * peers);
         }
         const double sum = std::accumulate(own.begin(), own.end(), 0.0);
         for (const double each : own) {
@@ -90,20 +101,16 @@ double shared_by_workers(const OpTable& table,
 
 }  // namespace
 
-SequenceLengthSign sequence_length_sign(const OpTable& table,
-                                        const std::vector<std::size_t>& steps) {
+SequenceLengthSign sequence_length_sign(const OpTable& table, const std::vector<std::size_t>& steps,
+                                        std::span<const Outlier> outliers) {
   std::vector<std::size_t> chosen = steps;
   if (chosen.empty()) {
     chosen.resize(table.steps.size());
     std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   }
   const std::size_t width = table.width();
-  const auto pairs = pairs_of(table);
-  const auto lane_values = [&](const auto& pair, std::size_t step, std::size_t d) {
-    const std::size_t lane = step * width + d;
-    return std::pair(static_cast<double>(table.computes(pair.first)[lane]),
-                     static_cast<double>(table.computes(pair.second)[lane]));
-  };
+  const Pairs pairs = pairs_of(table);
+  std::vector<double> forward, backward;
   // The chunks of a stage need not be as heavy as each other.
   std::size_t chunks = 1;
   for (const auto& pair : pairs) {
@@ -115,26 +122,26 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
     const auto stage = static_cast<std::size_t>(node.stage);
     return (stage * width + d) * chunks + static_cast<std::size_t>(std::max(0, node.chunk));
   };
-  Moments all;
-  for (const auto& pair : pairs) {
-    for (const std::size_t step : chosen) {
-      for (std::size_t d = 0; d < width; ++d) {
-        const auto [forward, backward] = lane_values(pair, step, d);
-        workers[worker_of(pair, d)].add(forward, backward);
-        all.add(forward, backward);
+  const auto for_all = [&](const auto& each) {
+    for (const auto& pair : pairs) {
+      for (const std::size_t step : chosen) {
+        values_of(table, outliers, pair.first, step, forward);
+        values_of(table, outliers, pair.second, step, backward);
+        for (std::size_t d = 0; d < width; ++d) {
+          each(worker_of(pair, d), forward[d], backward[d]);
+        }
       }
     }
-  }
-  Moments residuals;
-  for (const auto& pair : pairs) {
-    for (const std::size_t step : chosen) {
-      for (std::size_t d = 0; d < width; ++d) {
-        const auto [forward, backward] = lane_values(pair, step, d);
-        const Moments& own = workers[worker_of(pair, d)];
-        residuals.add(forward - own.x / own.n, backward - own.y / own.n);
-      }
-    }
-  }
+  };
+  Moments all, residuals;
+  for_all([&](std::size_t worker, double own_forward, double own_backward) {
+    workers[worker].add(own_forward, own_backward);
+    all.add(own_forward, own_backward);
+  });
+  for_all([&](std::size_t worker, double own_forward, double own_backward) {
+    const Moments& own = workers[worker];
+    residuals.add(own_forward - own.x / own.n, own_backward - own.y / own.n);
+  });
   SequenceLengthSign sign;
   if (all.n > 0 && all.x > 0) {
     sign.correlation = residuals.correlation();
@@ -143,10 +150,13 @@ SequenceLengthSign sequence_length_sign(const OpTable& table,
   }
   if (table.stages > 1 || table.peers() > 1) {
     sign.shared = shared_by_workers(
-        table, pairs, chosen, [&](const auto& pair, std::size_t step, std::size_t d) {
-          const Moments& own_passes = workers[worker_of(pair, d)];
-          const double mean = own_passes.x / own_passes.n;
-          return mean > 0 ? lane_values(pair, step, d).first / mean - 1 : 0.0;
+        table, pairs, chosen, [&](const auto& pair, std::size_t step, std::vector<double>& out) {
+          values_of(table, outliers, pair.first, step, out);
+          for (std::size_t d = 0; d < width; ++d) {
+            const Moments& own_passes = workers[worker_of(pair, d)];
+            const double mean = own_passes.x / own_passes.n;
+            out[d] = mean > 0 ? out[d] / mean - 1 : 0.0;
+          }
         });
   }
   return sign;

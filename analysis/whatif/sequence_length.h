@@ -1,10 +1,13 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "analysis/whatif/op_table.h"
 
 namespace lockstep::whatif {
+
+struct Outlier;
 
 /// How the forward and backward times of the same microbatch go together. Long sequences make both
 /// slow (attention is quadratic), a slow worker makes all its own slow; so each worker's mean, by
@@ -20,9 +23,10 @@ struct SequenceLengthSign {
 };
 
 /// Source: Wu et al., OSDI '25, section 5.3, which pools over the workers; the de-meaned form and
-/// the variation are ours. `steps`: indices of the steps to look at; empty: all.
-SequenceLengthSign sequence_length_sign(const OpTable& table,
-                                        const std::vector<std::size_t>& steps);
+/// the variation are ours. `steps`: indices of the steps to look at; empty: all. Outlying passes
+/// are taken without their excess; by node and lane.
+SequenceLengthSign sequence_length_sign(const OpTable& table, const std::vector<std::size_t>& steps,
+                                        std::span<const Outlier> outliers = {});
 
 /// Whether lengths are uneven by it: r >= 0.9 (section 5.3), forward times vary by 5 %, and half of
 /// it is shared.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "analysis/whatif/op_table.h"
@@ -28,6 +29,12 @@ inline std::int32_t microbatch_of(const OpTable& table, const OpNode& pass) {
   return pass.microbatch < 0 ? pass.seq
          : table.both_ways   ? 2 * pass.microbatch + pass.chunk
                              : pass.microbatch;
+}
+
+/// What passes of the same microbatch have in common, of a stage and chunk.
+inline std::tuple<std::int32_t, std::int32_t, std::int32_t> stage_batch_of(const OpNode& pass) {
+  return pass.microbatch >= 0 ? std::tuple(pass.stage, pass.chunk, pass.microbatch)
+                              : std::tuple(pass.stage, -2, pass.seq);
 }
 
 /// In the reference step; what does not is beside the other.

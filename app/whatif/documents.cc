@@ -16,9 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 using namespace whatif;
 
+std::string name_of(const std::string& kind, const std::string& trial_name,
+                    const std::string& ending) {
+  return kind + "-" + trial_name + ending;
+}
+
 std::string path_of(const JobAnalysis& job, const std::string& folder, const std::string& kind,
                     const std::string& ending) {
-  return (fs::path(folder) / (kind + "-" + job.result.meta.trial_name + ending)).string();
+  return (fs::path(folder) / name_of(kind, job.result.meta.trial_name, ending)).string();
 }
 
 }  // namespace
@@ -38,6 +43,21 @@ void compare_with_meta(const OpTable& table, const JobMeta& meta, const std::str
                     "cp_ranks; the trace's are used",
                     meta_file, meta.tp_size, meta.dsp_size, table.tp, table.cp));
   }
+}
+
+std::vector<std::string> document_names(const std::string& trial_name) {
+  std::vector<std::string> names;
+  const auto add = [&](const char* kind, const char* ending) {
+    names.push_back(name_of(kind, trial_name, ending));
+  };
+  for (const char* kind : {"result", "ms", "mw", "causes"}) {
+    add(kind, ".json");
+  }
+  for (const char* kind : {"heatmap", "heatmap-exact"}) {
+    add(kind, ".svg");
+    add(kind, ".png");
+  }
+  return names;
 }
 
 void write_documents(const JobAnalysis& job, const std::string& folder) {

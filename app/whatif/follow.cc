@@ -102,6 +102,8 @@ class Follower {
         meta_(meta),
         journal_((fs::path(options.output) / ("follow-" + meta.trial_name + ".jsonl")).string(),
                  job_of(meta), options.alert) {
+    // Whoever has the journal is the only one that writes the documents.
+    remove_abandoned(options.output, document_names(meta.trial_name));
     if (options.json) {
       print({FollowJournal::first_line(job_of(meta))});
     }

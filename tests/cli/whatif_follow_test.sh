@@ -20,6 +20,12 @@ for step in $(seq 1 12); do
   kill -9 $!
   wait $! 2>/dev/null || true
 done
+# What killed ones left of their documents goes when the next one begins; other files stay.
+sleep 0 &
+dead=$!
+wait "$dead"
+touch "$out/killed/causes-two-stages.json.$dead.tmp" "$out/killed/heatmap-exact-two-stages.png.$dead-1.tmp"
+touch "$out/killed/mine.$dead.tmp"
 # A file that grows is read when it is whole, and one that is none is told once.
 { trace_of_step 13 | head -n 20; sleep 0.3; trace_of_step 13 | tail -n +21; } >"$out/traces/13.csv" &
 writer=$!
@@ -34,6 +40,8 @@ done
 kill -TERM "$follower"
 wait "$follower" || { echo "FAILED: exit code $? after SIGTERM"; exit 1; }
 
+[[ $(find "$out/killed" -name '*.tmp' -printf '%f ') == "mine.$dead.tmp " ]] ||
+  { echo "FAILED: left over:" $(find "$out/killed" -name '*.tmp'); exit 1; }
 [[ $(steps "$out/killed" | sort -n | tr '\n' ' ') == "$(seq 1 13 | tr '\n' ' ')" ]] ||
   { echo "FAILED: steps lost or repeated:" $(steps "$out/killed"); exit 1; }
 [[ $(grep -c '"event":"alert"' "$out/killed/follow-two-stages.jsonl") == 1 ]] || { echo "FAILED: alerts"; exit 1; }

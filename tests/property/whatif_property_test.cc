@@ -280,6 +280,119 @@ TEST(Causes, UnevenSequencesAreNamed) {
   EXPECT_GT(causes.remedies.front().saves, 0.05);
 }
 
+/// One in so many passes stands still for 4 s, whoever's, at times of its own.
+float pause(const TraceRow& row, std::uint64_t one_in) {
+  const auto at = static_cast<std::uint64_t>((row.step * 1000 + row.rank) * 1000 + row.seq_id);
+  Rng rng(at * 2 + (row.optype == TraceOp::kForwardCompute ? 1 : 0), "pauses");
+  return is_compute(row.optype) && rng.below(one_in) == 0 ? 4.0F : 0.0F;
+}
+
+constexpr MadeUpJob kPaused{.dp = 8, .stages = 2, .microbatches = 8, .steps = 20};
+
+/// The share of the slow steps that have a pattern.
+double share_of(const Causes& causes, Pattern pattern) {
+  double slow = 0, so = 0;
+  for (const StepPattern& step : causes.steps) {
+    slow += step.pattern != Pattern::kNone ? 1 : 0;
+    so += step.pattern == pattern ? 1 : 0;
+  }
+  return slow > 0 ? so / slow : 0;
+}
+
+const Remedy& planned_gc(const Causes& causes) {
+  return *std::ranges::find(causes.remedies, "planned-gc", &Remedy::name);
+}
+
+TEST(Causes, PausesThatMoveAreGarbageCollection) {
+  const Analysis even(play(kPaused, uniform));
+  for (const std::uint64_t one_in : {40U, 150U, 600U}) {
+    SCOPED_TRACE(one_in);
+    const Analysis a(
+        play(kPaused, [&](const TraceRow& row) { return uniform(row) + pause(row, one_in); }));
+    const Causes causes = causes_of(a);
+    ASSERT_EQ(causes.causes.size(), 1U);
+    EXPECT_EQ(causes.causes[0].pattern, Pattern::kGc);
+    EXPECT_GE(share_of(causes, Pattern::kGc), 0.9);
+    EXPECT_GE(causes.causes[0].confidence, 0.9);
+    EXPECT_EQ(causes.remedies.front().name, "planned-gc");
+    // A pass of 1.5 s in the mean pauses for 4 / one_in; transfers, which do not, are a few percent
+    // of the step.
+    const double stretched = 1 + 4 / 1.5 / static_cast<double>(one_in);
+    EXPECT_NEAR(planned_gc(causes).step_time_s / mean_nodelay(even.scene()), stretched, 0.02);
+  }
+}
+
+TEST(Causes, PausesOfOneWorkerAreItsFault) {
+  const Analysis a(play(kPaused, [](const TraceRow& row) {
+    return uniform(row) + (row.rank == 5 ? pause(row, 8) : 0.0F);
+  }));
+  const Causes causes = causes_of(a);
+  ASSERT_FALSE(causes.causes.empty());
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kWorker);
+  EXPECT_THAT(causes.causes[0].ranks, ::testing::ElementsAre(5));
+  EXPECT_EQ(share_of(causes, Pattern::kGc), 0);
+}
+
+TEST(Causes, ASlowWorkerIsNamedBesidePauses) {
+  const Analysis a(play(kPaused, [](const TraceRow& row) {
+    return uniform(row) * (row.rank == 3 && is_compute(row.optype) ? 1.125F : 1.0F) +
+           pause(row, 300);
+  }));
+  const Causes causes = causes_of(a);
+  ASSERT_EQ(causes.causes.size(), 2U) << causes.causes[0].evidence;
+  for (const Cause& cause : causes.causes) {
+    if (cause.pattern == Pattern::kWorker) {
+      EXPECT_THAT(cause.ranks, ::testing::ElementsAre(3));
+      EXPECT_NEAR(cause.factor, 1.125, 1e-5);
+    } else {
+      EXPECT_EQ(cause.pattern, Pattern::kGc);
+    }
+  }
+}
+
+TEST(Causes, PausesOfAllAtOnceAreNone) {
+  MadeUpJob job = kPaused;
+  job.stages = 1;
+  const Analysis a(play(job, [](const TraceRow& row) {
+    const bool first = row.optype == TraceOp::kForwardCompute && row.seq_id == 0;
+    return uniform(row) + (row.step % 10 == 7 && first ? 12.0F : 0.0F);
+  }));
+  const Causes causes = causes_of(a);
+  EXPECT_TRUE(causes.causes.empty());
+  EXPECT_EQ(causes.steps[6].pattern, Pattern::kOneOff);
+  EXPECT_NEAR(planned_gc(causes).saves, 0, 1e-6);
+}
+
+// One microbatch in twelve is long, its backward passes by a larger factor, as in measured traces.
+TEST(Causes, FewLongSequencesAreNoPauses) {
+  const Analysis a(play(kPaused, [](const TraceRow& row) {
+    const auto at = static_cast<std::uint64_t>((row.step * 100 + row.dp_rank) * 100 + row.seq_id);
+    const bool is_long = Rng(at, "long").below(12) == 0;
+    const float longer = row.optype == TraceOp::kBackwardCompute ? 3.0F : 2.0F;
+    return uniform(row) * (is_compute(row.optype) && is_long ? longer : 1.0F);
+  }));
+  const Causes causes = causes_of(a);
+  ASSERT_FALSE(causes.causes.empty());
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kSequenceLength);
+  for (const Cause& cause : causes.causes) {
+    EXPECT_NE(cause.pattern, Pattern::kGc);
+    EXPECT_NE(cause.pattern, Pattern::kWorker);
+  }
+  EXPECT_EQ(share_of(causes, Pattern::kGc), 0);
+}
+
+TEST(Causes, AReductionOfOneStageIsCommunicationInEveryStep) {
+  const Analysis a(
+      play({.dp = 4, .stages = 4, .microbatches = 8, .steps = 5}, [](const TraceRow& row) {
+        const bool slow = row.stage == 1 && row.optype == TraceOp::kGradsReduceScatter;
+        return slow ? 12.0F : uniform(row);
+      }));
+  const Causes causes = causes_of(a);
+  ASSERT_EQ(causes.causes.size(), 1U);
+  EXPECT_EQ(causes.causes[0].pattern, Pattern::kCommunication);
+  EXPECT_EQ(share_of(causes, Pattern::kCommunication), 1);
+}
+
 TEST(Causes, AnEvenJobHasNone) {
   const Analysis a(play({.dp = 2, .stages = 2, .microbatches = 4}, uniform));
   EXPECT_TRUE(causes_of(a).causes.empty());

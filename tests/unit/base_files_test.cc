@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -85,6 +86,36 @@ TEST(AtomicFile, LeavesTheTemporaryOfAnotherProcessWithOurNumber) {
   EXPECT_EQ(read(folder / "a"), "ours");
   EXPECT_EQ(read(taken), "half of what");
   EXPECT_EQ(files_in(folder), 2);
+}
+
+TEST(AtomicFile, WhatKilledProcessesLeftGoes) {
+  const ScratchFolder folder;
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    ::_exit(0);
+  }
+  ASSERT_GT(killed, 0);
+  ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+  const auto left = [&](const std::string& name) {
+    std::fclose(std::fopen((folder / name).c_str(), "wb"));
+    return folder / name;
+  };
+  const auto is_there = [](const std::string& path) { return std::filesystem::exists(path); };
+  const std::string first = left(fmt::format("a.{}.tmp", killed));
+  const std::string second = left(fmt::format("a.{}-3.tmp", killed));
+  const std::string own = left(fmt::format("b.{}.tmp", ::getpid()));
+  std::vector<std::string> others;
+  for (const std::string& name :
+       {fmt::format("a.{}.tmp", ::getppid()), fmt::format("c.{}.tmp", killed),
+        fmt::format("a.{}", killed), fmt::format("a.{}.tmp.old", killed), std::string("a.x.tmp"),
+        std::string("a..tmp"), std::string("a.tmp"), std::string("a")}) {
+    others.push_back(left(name));
+  }
+  remove_abandoned(folder.path(), {"a", "b"});
+  EXPECT_FALSE(is_there(first) || is_there(second) || is_there(own));
+  for (const std::string& path : others) {
+    EXPECT_TRUE(is_there(path)) << path;
+  }
 }
 
 TEST(AtomicFile, SaysWhyAFileCannotBeWritten) {

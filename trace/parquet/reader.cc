@@ -221,10 +221,10 @@ class BatchReader {
     }
     if (array.type_id() == ArrowType::DOUBLE) {
       const double* values = static_cast<const arrow::DoubleArray&>(array).raw_values();
-      repairs_.narrowed += array.length();
       std::vector<float> out(count);
       for (std::size_t i = 0; i < count; ++i) {
         out[i] = static_cast<float>(values[i]);
+        repairs_.narrowed += static_cast<double>(out[i]) != values[i] ? 1 : 0;
       }
       return out;
     }
