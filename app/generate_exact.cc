@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/gunzip.h"
 #include "base/text.h"
+#include "generator/compute/profile_files.h"
 #include "generator/exact/job_flags.h"
 #include "generator/exact/memory_advice.h"
 #include "generator/exact/operators.h"
@@ -42,7 +43,9 @@ std::span<const ArgSpec> source_flags() {
        "a Megatron-LM script, argument file or training log; your own flags go before it"},
       {"set", "", ArgKind::kText, "",
        "NAME=VALUE: a variable of that script, set before it begins; may be repeated"},
-      {"profile", "", ArgKind::kText, "", "measured times of operators (docs/formats/profile.md)"},
+      {"profile", "", ArgKind::kText, "",
+       "measured times of operators (docs/formats/profile.md): files or folders of them, with "
+       "commas"},
   });
   return kFlags;
 }
@@ -397,8 +400,7 @@ auto what_it_does(const Operator& op) {
 ComputeTimes compute_times_of(const ExactJob& exact) {
   std::optional<OperatorProfile> profile;
   if (!exact.profile.empty()) {
-    const FileText text(exact.profile);
-    profile = read_profile_json(text.view(), exact.profile);
+    profile = read_profile_files(exact.profile);
   }
   try {
     return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, std::move(profile));
@@ -421,7 +423,7 @@ ProcessWorkload exact_workload_of(ExactJob& exact) {
   ProcessWorkload result = exact.process
                                ? process_workload(exact.job, timed, *exact.process, exact.with_init)
                                : ProcessWorkload{exact_workload(exact.job, timed), {}};
-  const ComputeTimes::Counts& counts = times.counts();
+  const ComputeTimes::Counts& counts = exact.counts = times.counts();
   const std::int64_t all = counts.measured + counts.between + counts.modelled;
   if (!exact.profile.empty() && counts.modelled == all) {
     exact.warnings.push_back(fmt::format(

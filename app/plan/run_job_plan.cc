@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -173,7 +174,38 @@ class JobPlanner {
     if (std::string note = other_nvlinks(input_.topology); !note.empty()) {
       report.notes.push_back(std::move(note));
     }
+    tell_coverage(report);
     report.words = words_of(best);
+  }
+
+  /// How much of the plans the profile knows.
+  void tell_coverage(JobPlanReport& report) const {
+    if (exact_.profile.empty()) {
+      return;
+    }
+    double least = 1, most = 0;
+    bool first = true;
+    for (const JobPlan& plan : report.result.plans) {
+      ExactJob exact = exact_;
+      exact.job = with_model(problem_.base, plan.job);
+      exact.notes.clear();
+      exact.warnings.clear();
+      exact_workload_of(exact);
+      if (std::exchange(first, false)) {
+        std::ranges::move(exact.notes, std::back_inserter(report.notes));
+        std::ranges::move(exact.warnings, std::back_inserter(report.notes));
+      }
+      const auto known = static_cast<double>(exact.counts.measured + exact.counts.between);
+      const double share = known / (known + static_cast<double>(exact.counts.modelled));
+      least = std::min(least, share);
+      most = std::max(most, share);
+    }
+    if (most - least > 0.1) {
+      report.notes.push_back(
+          fmt::format("the profile knows {:.0f} to {:.0f} % of these plans' operators: where the "
+                      "roofline has the others, it decides with the plan",
+                      100 * least, 100 * most));
+    }
   }
 
   /// The command line of `lockstep simulate` for a plan.

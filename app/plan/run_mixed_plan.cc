@@ -11,7 +11,7 @@
 #include "app/plan/mixed_plan_report.h"
 #include "app/plan/priced_search.h"
 #include "base/file.h"
-#include "generator/compute/profile_json.h"
+#include "generator/compute/profile_files.h"
 #include "generator/exact/rank_sizes.h"
 
 namespace lockstep {
@@ -187,8 +187,7 @@ class MixedPlanner {
     if (exact.profile.empty()) {
       return;
     }
-    const FileText text(exact.profile);
-    const OperatorProfile profile = read_profile_json(text.view(), exact.profile);
+    const OperatorProfile profile = read_profile_files(exact.profile);
     const GpuSpec* measured = find_gpu_spec(profile.gpu);
     const GpuSpec& own = gpu_spec(exact.job.gpu_type);
     if (measured != nullptr && measured->name != own.name) {

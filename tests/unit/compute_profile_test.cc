@@ -1,10 +1,13 @@
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "generator/compute/compute_times.h"
+#include "generator/compute/profile_files.h"
 #include "generator/compute/profile_json.h"
 
 namespace lockstep::compute_profile_test {
@@ -121,6 +124,53 @@ TEST(Profile, BytesOfOtherWorkAreAnotherOperator) {
   std::string wrong = norm;
   EXPECT_THAT(error_of(with_operators(wrong.replace(wrong.find("rms"), 3, "rmx"))),
               HasSubstr("operators[0].work: unknown work 'rmx-norm'"));
+}
+
+// Files and folders as one; of an operator in several the first one's time counts.
+TEST(Profile, SeveralFilesAreOne) {
+  const auto of = [](const std::string& gpu, std::int64_t m, int us) {
+    OperatorProfile profile;
+    profile.gpu = gpu;
+    OperatorKey key;
+    key.kind = OperatorKind::kGemm;
+    key.sizes = {m, 64, 32};
+    profile.times[key] = {Time::us(us), Time(), 1};
+    return to_profile_json(profile);
+  };
+  const std::filesystem::path folder = ::testing::TempDir() + "profile-files";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder / "b");
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  write_file(path("b/two.profile.json"), of("H100", 2, 20));
+  write_file(path("b/notes.json"), "{}");
+  write_file(path("a.profile.json"), of("H100", 1, 10));
+  write_file(path("c.profile.json"), of("H100", 1, 11));
+  write_file(path("d,e.json"), of("H100", 1, 12));
+  write_file(path("h200.json"), of("H200", 3, 30));
+  const auto first = [](const OperatorProfile& profile) {
+    return profile.times.begin()->second.median;
+  };
+  const OperatorProfile all = read_profile_files(folder.string());
+  EXPECT_EQ(all.times.size(), 2U);
+  EXPECT_EQ(first(all), Time::us(10));
+  EXPECT_EQ(first(read_profile_files(path("c.profile.json") + "," + folder.string())),
+            Time::us(11));
+  EXPECT_EQ(first(read_profile_files(path("d,e.json"))), Time::us(12));
+  const auto error = [](const std::string& names) {
+    try {
+      read_profile_files(names);
+    } catch (const Error& problem) {
+      return std::string(problem.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(error(path("a.profile.json") + "," + path("h200.json"))
+                .find("h200.json: gpu: measured on 'H200'"),
+            std::string::npos);
+  EXPECT_NE(error(path("a.profile.json") + ",").find("--profile: an empty name"),
+            std::string::npos);
+  std::filesystem::create_directories(folder / "none");
+  EXPECT_NE(error(path("none")).find("there is no profile in it"), std::string::npos);
 }
 
 TEST(Profile, Refused) {
