@@ -36,7 +36,8 @@ TEST(ChakraSimulate, TheFeedersTraceRuns) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
   EXPECT_NEAR(json["total_s"].get<double>(), 0.297046, 1e-9);
-  EXPECT_NE(result.err.find("data dependencies were passed over (3659 times)"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("data dependencies were passed over (3659 times)"), std::string::npos)
+      << result.err;
 }
 
 }  // namespace
