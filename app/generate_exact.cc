@@ -100,7 +100,7 @@ Model model_of(const ArgValues& args, const MegatronLaunch* launch) {
                                       : megatron_model(*launch, sizes);
   } catch (Error& error) {
     if (const std::string name = args.text_if("model").value_or("");
-        find_preset(presets(), name) != nullptr) {
+        find_preset(presets(), name) != nullptr && !has_model(name)) {
       error.add_context(fmt::format(
           "{} is a preset of AICB's: --generator simai-training or megatron knows it", name));
     }

@@ -159,9 +159,9 @@ FileText::FileText(const std::string& path, Bytes usual) : path_(path) {
     ::munmap(mapping_, mapped_size_);
     throw;
   }
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (view_.starts_with(kByteOrderMark)) {
-    view_.remove_prefix(kByteOrderMark.size());
+    mark_size_ = kByteOrderMark.size();
+    view_.remove_prefix(mark_size_);
   }
 }
 

@@ -8,6 +8,8 @@
 
 namespace lockstep {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 /// A file's whole text, mapped read-only into memory (or read, where it cannot be mapped: pipes,
 /// "-" for standard input), without the byte order mark of UTF-8 where it begins with one. The view
 /// lives as long as the object. The one place where inputs are read whole.
@@ -25,6 +27,10 @@ class FileText {
   FileText& operator=(const FileText&) = delete;
 
   std::string_view view() const { return view_; }
+  /// With the byte order mark, where there is one: for readers that do as other programs do.
+  std::string_view marked_view() const {
+    return {view_.data() - mark_size_, view_.size() + mark_size_};
+  }
 
  private:
   void read_stream(int descriptor, Bytes limit);
@@ -32,7 +38,7 @@ class FileText {
   std::string path_;
   std::string_view view_;
   void* mapping_ = nullptr;
-  std::size_t mapped_size_ = 0;
+  std::size_t mapped_size_ = 0, mark_size_ = 0;
   int slot_ = -1;  // in the list of mapped files
 };
 

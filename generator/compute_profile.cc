@@ -25,6 +25,24 @@ bool is_word(char c) {
 }
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+/// Takes a line off the front, as Python's text mode cuts it: at CR, LF or both.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end);
+  text.remove_prefix(std::min<std::size_t>(text.size(), text.starts_with("\r\n") ? 2 : 1));
+  return line;
+}
+
+/// The name of the section that a line opens; empty where it opens none.
+std::string_view section_of(std::string_view line) {
+  std::size_t word = 0;
+  while (word < line.size() && is_word(line[word])) {
+    ++word;
+  }
+  return word < line.size() && line[word] == ':' ? line.substr(0, word) : std::string_view();
+}
+
 /// The number after the first "<key>" in `line` that blanks and digits follow.
 std::optional<double> value_after(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
@@ -74,16 +92,10 @@ class Table {
 
 std::vector<AiobSection> read_aiob_sections(std::string_view text) {
   std::vector<AiobSection> sections;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    std::size_t word = 0;
-    while (word < line.size() && is_word(line[word])) {
-      ++word;
-    }
-    if (word > 0 && word < line.size() && line[word] == ':') {
-      sections.push_back({std::string(line.substr(0, word)), {}});
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    if (const std::string_view name = section_of(line); !name.empty()) {
+      sections.push_back({std::string(name), {}});
     }
     if (sections.empty()) {
       continue;
@@ -99,12 +111,16 @@ std::vector<AiobSection> read_aiob_sections(std::string_view text) {
 }
 
 void warn_of_aiob_times(std::string_view text, Warnings& warnings) {
-  std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = trim(text.substr(at, end - at));
-    at = end + 1;
-    ++number;
+  if (text.starts_with(kByteOrderMark)) {
+    std::string_view rest = text.substr(kByteOrderMark.size());
+    if (const std::string_view name = section_of(take_line(rest)); !name.empty()) {
+      warnings.add(
+          fmt::format("line 1: AICB takes '{}' as no section: a byte order mark stands before it",
+                      printable(name, 60)));
+    }
+  }
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = trim(take_line(text));
     const std::size_t key = line.find("time_gpu_");
     if (key == std::string_view::npos) {
       continue;
@@ -175,9 +191,10 @@ ComputeProfile ComputeProfile::from_aiob(std::string_view text, bool recompute) 
 ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute,
                                          Warnings& warnings) {
   const FileText file(path, Bytes(kMaxAiobBytes));
-  const std::vector<AiobSection> sections = read_aiob_sections(file.view());
+  const std::string_view text = file.marked_view();
+  const std::vector<AiobSection> sections = read_aiob_sections(text);
   if (std::ranges::all_of(sections, [](const AiobSection& s) { return s.values.empty(); })) {
-    if (file.view().find("time_gpu_") == std::string_view::npos) {
+    if (text.find("time_gpu_") == std::string_view::npos) {
       throw Error("the file has no times")
           .at(path)
           .expected("AIOB's sections, with lines such as 'time_gpu_avg: 12.5'");
@@ -187,9 +204,9 @@ ComputeProfile ComputeProfile::read_aiob(const std::string& path, bool recompute
                     "layers and gradients take 0 ns, the embedding 1",
                     path));
   }
-  warn_of_aiob_times(file.view(), warnings);
+  warn_of_aiob_times(text, warnings);
   try {
-    return from_aiob(file.view(), recompute);
+    return from_aiob(text, recompute);
   } catch (Error& error) {
     throw std::move(error).at(path);
   }

@@ -25,13 +25,14 @@ struct AiobSection {
 };
 
 /// Scans an AIOB compute-time file with AICB's patterns (specification section 2.5): a line that
-/// begins with a word and ':' opens a section; "time_gpu_avg:", blanks and digits anywhere in a
-/// line give a value. Digits are [0-9]+ with an optional fraction: ".5" is nothing, "1e-05" is 1.
-/// Anything else is passed over; no text is an error. O(size).
+/// begins with a word and ':' opens a section, so none behind a byte order mark; "time_gpu_avg:",
+/// blanks and digits anywhere in a line give a value. Digits are [0-9]+ with an optional fraction:
+/// ".5" is nothing, "1e-05" is 1. Lines end at CR, LF or both. Anything else is passed over; no
+/// text is an error. O(size).
 std::vector<AiobSection> read_aiob_sections(std::string_view text);
 
 /// Tells of lines whose time that reading does not take as it stands there: one with a sign or an
-/// exponent, or that is cut. O(size).
+/// exponent, or that is cut; and of a section lost to a byte order mark. O(size).
 void warn_of_aiob_times(std::string_view text, Warnings& warnings);
 
 /// Compute times by name, in nanoseconds, as AICB's training generators look them up.

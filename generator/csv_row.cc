@@ -53,7 +53,8 @@ std::string shapes(Count a, Count b, Count c, Count d) {
 }
 
 std::string csv_file_name(std::string_view base) {
-  return fmt::format("{}_workload.csv", base.substr(0, base.find('.')));
+  const std::string_view name = base.substr(base.rfind('/') + 1);
+  return fmt::format("{}_workload.csv", name.substr(0, name.find('.')));
 }
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ void append_comm(std::string& text, std::string_view type, std::string_view grou
 std::string shapes(Count a, Count b, Count c, Count d, Count e);  ///< (a,b,c)(d,e)
 std::string shapes(Count a, Count b, Count c, Count d);           ///< (a,b)(c,d)
 
-/// `base` as AICB makes a file name of it: up to the first dot.
+/// `base` as AICB makes a file name of it: from its last slash up to the first dot behind.
 std::string csv_file_name(std::string_view base);
 
 }  // namespace lockstep

@@ -114,19 +114,21 @@ Op op_of_line(std::string_view name) {
 }
 
 void add_layers(InferenceModel& model, const Model& layers, const Times& times) {
-  std::int64_t layer = 0;
+  long double rows = 0;
   for (const LayerBlock& block : layers.blocks) {
-    for (std::int64_t i = 0; i < block.layers; ++i, ++layer) {
-      for (const Module& module : block.modules) {
-        const Op op = op_of_line(module.name);
-        model.items.push_back({module.name, op, layer, time_of(times, op)});
-      }
+    InferenceModel::Block& added = model.blocks.emplace_back();
+    added.layers = block.layers;
+    for (const Module& module : block.modules) {
+      const Op op = op_of_line(module.name);
+      added.items.push_back({module.name, op, time_of(times, op)});
     }
+    rows += static_cast<long double>(block.layers) * static_cast<long double>(added.items.size());
   }
+  require_row_limit(rows);
 }
 
 void add_deepseek(InferenceModel& model, const JsonView& config, const Times& times) {
-  const Count heads = config["head_num"].integer(1, kSize);
+  const Count heads = config["num_attention_heads"].integer(1, kSize);
   const Count q = config["d_q"].integer(0, kSize);
   const Count kv = config["d_kv"].integer(0, kSize);
   const Count rope = config["d_r"].integer(0, kSize);
@@ -134,9 +136,9 @@ void add_deepseek(InferenceModel& model, const JsonView& config, const Times& ti
   const Count dense = config["dense_layer"].integer(0, kSize);
   const std::string_view flag = "tensor_model_parallel_size";
   if (layers > 0) {
-    require_divides("head_num x (d_q + d_r)", heads * (q + rope), flag, model.tp);
-    require_divides("head_num x (d_q + d_kv)", heads * (q + kv), flag, model.tp);
-    require_divides("head_num x d_kv", heads * kv, flag, model.tp);
+    require_divides("num_attention_heads x (d_q + d_r)", heads * (q + rope), flag, model.tp);
+    require_divides("num_attention_heads x 2 x d_kv", heads * 2 * kv, flag, model.tp);
+    require_divides("num_attention_heads x d_kv", heads * kv, flag, model.tp);
   }
   // AICB makes every layer of it, but cuts that of dense ones alone.
   const Count expert_dim = layers > 0 ? config["expert_dim"].integer(0, kSize) : 0;
@@ -153,8 +155,10 @@ void add_deepseek(InferenceModel& model, const JsonView& config, const Times& ti
                           {"shared_experts", config["shared_experts"].integer(0, 1000)}}),
              times);
   // AICB gives DeepSeek's routing no time of its own.
-  for (InferenceModel::Item& item : model.items) {
-    item.ns = item.op == Op::kMoeRoute ? 1 : item.ns;
+  for (InferenceModel::Block& block : model.blocks) {
+    for (InferenceModel::Item& item : block.items) {
+      item.ns = item.op == Op::kMoeRoute ? 1 : item.ns;
+    }
   }
   model.route_is_timed = false;
 }
@@ -199,9 +203,9 @@ Times find_times(const InferenceModel& model, const ArgValues& flags, const std:
                           model.ep.value, model.micro_batch.value, model.seq.value, model.phase));
   if (std::filesystem::exists(path)) {
     const FileText file(path, Bytes(kMaxAiobBytes));
-    warn_of_aiob_times(file.view(), warnings);
+    warn_of_aiob_times(file.marked_view(), warnings);
     try {
-      return read_times(file.view());
+      return read_times(file.marked_view());
     } catch (Error& error) {
       throw std::move(error).at(path);
     }

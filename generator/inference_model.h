@@ -32,8 +32,12 @@ struct InferenceModel {
   struct Item {
     std::string name;
     InferenceOp op = InferenceOp::kAttention;
-    std::int64_t layer = 0;
     std::int64_t ns = 1;  ///< 1 where no time is known
+  };
+  /// Equal layers in a row, and what one of them does.
+  struct Block {
+    std::int64_t layers = 1;
+    std::vector<Item> items;
   };
 
   std::string name;  ///< AICB's name of the model, in file names
@@ -43,7 +47,7 @@ struct InferenceModel {
   Count activation;  ///< 2 tokens hidden
   Count dispatch, combine;
   bool route_is_timed = true;  ///< DeepSeek's routing has no time of its own
-  std::vector<Item> items;
+  std::vector<Block> blocks;
 };
 
 /// Reads the model from a request: name, configuration file, flags; and the compute times, from the
@@ -51,7 +55,7 @@ struct InferenceModel {
 /// warn_of_aiob_times().
 ///
 /// ERRORS: an unknown model, no or a wrong configuration, degrees that do not fit the world, a
-/// linear layer of DeepSeek that tp does not divide.
+/// linear layer of DeepSeek that tp does not divide, more rows than we write.
 InferenceModel inference_model(const GenerateRequest& request, Warnings& warnings);
 
 /// "DeepSeek-671B-world_size8-tp1-pp1-ep8-bs32-seq1024-decode".

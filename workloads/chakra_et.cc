@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "workloads/chakra_node.h"
+#include "workloads/chakra_order.h"
 #include "workloads/validate.h"
 
 namespace lockstep {
@@ -45,104 +43,17 @@ std::optional<std::pair<std::string, std::int64_t>> parts_of(const std::string& 
   return std::pair(stem.substr(0, dot), *rank);
 }
 
-std::string in_file(const std::string& file, const ChakraNode& node) {
-  return fmt::format("{}: node {} ({})", file, node.id, printable(node.name));
-}
-
-/// The nodes of a file in an order in which each comes after what it depends on.
-std::vector<ChakraNode> ordered_nodes(std::string_view text, const std::string& file,
-                                      Warnings* warnings) {
-  const auto warn = [&](const char* what) {
-    if (warnings != nullptr) {
-      warnings->add(what);
-    }
-  };
-  std::vector<ChakraNode> nodes;
-  for (bool metadata = true; !text.empty(); metadata = false) {
-    const std::optional<std::string_view> message = take_chakra_message(text);
-    if (!message) {
-      throw Error("the file is cut off within a message").at(file);
-    }
-    if (metadata) {
-      continue;
-    }
-    if (std::optional<ChakraNode> node = parse_chakra_node(*message)) {
-      nodes.push_back(std::move(*node));
-    } else {
-      warn("nodes that are damaged were passed over");
-    }
-  }
-  if (nodes.empty()) {
-    throw Error("there are no nodes").at(file).expected("a Chakra execution trace");
-  }
-  std::ranges::sort(nodes, {}, &ChakraNode::id);
-  std::unordered_map<std::uint64_t, std::size_t> place;  // never iterated
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!place.try_emplace(nodes[i].id, i).second) {
-      throw Error("two nodes have one id").at(in_file(file, nodes[i]));
-    }
-  }
-  std::vector<std::size_t> waits(nodes.size());
-  std::vector<std::vector<std::size_t>> next(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    std::vector<std::uint64_t>& after = nodes[i].after;
-    std::ranges::sort(after);
-    after.erase(std::unique(after.begin(), after.end()), after.end());
-    std::erase_if(after, [&](std::uint64_t id) {
-      const bool unknown = !place.contains(id);
-      if (unknown) {
-        warn("dependencies on nodes that are not in the trace were passed over");
-      }
-      return unknown;
-    });
-    waits[i] = after.size();
-    for (const std::uint64_t id : after) {
-      next[place.at(id)].push_back(i);
-    }
-  }
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (waits[i] == 0) {
-      ready.push(i);
-    }
-  }
-  std::vector<ChakraNode> ordered;
-  while (!ready.empty()) {
-    const std::size_t i = ready.top();
-    ready.pop();
-    for (const std::size_t later : next[i]) {
-      if (--waits[later] == 0) {
-        ready.push(later);
-      }
-    }
-    ordered.push_back(std::move(nodes[i]));
-  }
-  if (ordered.size() < nodes.size()) {
-    const auto stuck = std::ranges::find_if(waits, [](std::size_t n) { return n > 0; });
-    const ChakraNode& node = nodes[static_cast<std::size_t>(stuck - waits.begin())];
-    throw Error("the node waits for itself, through others")
-        .at(in_file(file, node))
-        .expected("dependencies without a cycle");
-  }
-  return ordered;
-}
-
 class RankReader {
  public:
   RankReader(const std::string& file, Warnings* warnings) : file_(file), warnings_(warnings) {}
 
   ChakraRank read(std::string_view text) {
-    const std::vector<ChakraNode> nodes = ordered_nodes(text, file_, warnings_);
-    std::unordered_map<std::uint64_t, std::int32_t> op_of;  // never iterated
-    for (const ChakraNode& node : nodes) {
-      op_of.emplace(node.id, static_cast<std::int32_t>(rank_.program.ops.size()));
-      Op op = op_from(node);
-      for (const std::uint64_t id : node.after) {
-        op.after.push_back(op_of.at(id));
-      }
-      std::ranges::sort(op.after);
+    for (OrderedChakraNode& each : ordered_chakra_nodes(text, file_, warnings_)) {
+      const bool collective = each.node.kind == ChakraKind::kCollective && !each.node.cpu;
+      Op op = op_from(each.node);
+      op.after = std::move(each.after);
       rank_.program.ops.push_back(std::move(op));
-      rank_.group.push_back(node.kind == ChakraKind::kCollective ? node.group : "");
+      rank_.group.push_back(collective ? each.node.group : "");
     }
     return std::move(rank_);
   }
@@ -151,12 +62,16 @@ class RankReader {
   Op op_from(const ChakraNode& node) {
     Op op;
     op.name = node.name;
+    if (node.cpu) {
+      set_computation(op, node);
+      return op;
+    }
     switch (node.kind) {
       case ChakraKind::kCollective:
         op.comm = chakra_collective(node.comm_type);
         if (op.comm == CommType::kNone) {
           throw Error(fmt::format("there is no collective for comm_type {}", node.comm_type))
-              .at(in_file(file_, node))
+              .at(chakra_node_place(file_, node))
               .expected(
                   "0 all-reduce, 1 reduce, 2 all-gather, 5 broadcast, 6 all-to-all, 7 or 8 "
                   "reduce-scatter, or 9 barrier");
@@ -171,7 +86,7 @@ class RankReader {
         const std::int64_t other = op.send ? node.destination : node.source;
         if (other < 0 || other >= kMaxGpus) {
           throw Error("the message does not say who the other rank is")
-              .at(in_file(file_, node))
+              .at(chakra_node_place(file_, node))
               .expected(op.send ? "comm_dst, a rank" : "comm_src, a rank");
         }
         op.peer = static_cast<std::int32_t>(other);
@@ -180,10 +95,18 @@ class RankReader {
         break;
       }
       default:
-        op.compute = duration_of(node);
-        op.stream = stream(stream_name(node));
+        set_computation(op, node);
     }
     return op;
+  }
+
+  /// Of the host all is computation, its calls of communication, too.
+  void set_computation(Op& op, const ChakraNode& node) {
+    if (node.cpu && node.comm_type >= 0 && node.comm_bytes >= 0 && warnings_ != nullptr) {
+      warnings_->add("collectives of the host (is_cpu_op) are computations of their duration");
+    }
+    op.compute = duration_of(node);
+    op.stream = stream(stream_name(node));
   }
 
   static std::string stream_name(const ChakraNode& node) {
@@ -204,7 +127,7 @@ class RankReader {
     constexpr std::int64_t kLargest = std::int64_t{1} << 50;
     if (node.comm_bytes < 0 || node.comm_bytes > kLargest) {
       throw Error("the communication has no size")
-          .at(in_file(file_, node))
+          .at(chakra_node_place(file_, node))
           .expected("comm_size, in bytes");
     }
     return Bytes(node.comm_bytes);
@@ -213,7 +136,7 @@ class RankReader {
   Time duration_of(const ChakraNode& node) {
     if (node.duration_us < 0 || node.duration_us > kLongest) {
       throw Error(fmt::format("a duration of {} us", node.duration_us))
-          .at(in_file(file_, node))
+          .at(chakra_node_place(file_, node))
           .expected(fmt::format("0 to {}", kLongest));
     }
     if (node.duration_us == 0 && node.kind == ChakraKind::kCompute && !node.cpu &&

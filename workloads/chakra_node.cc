@@ -150,7 +150,7 @@ std::optional<ChakraNode> parse_chakra_node(std::string_view text) {
         const std::int64_t kind = message.get_int64();
         node.kind = kind >= 0 && kind <= 7 ? static_cast<ChakraKind>(kind) : ChakraKind::kOther;
       } else if ((tag == 4 || tag == 5) && (varint || bytes)) {
-        take_ids(message, node.after);
+        take_ids(message, tag == 4 ? node.ctrl_deps : node.data_deps);
       } else if (tag == 6 && varint) {
         node.start_us = message.get_int64();
       } else if (tag == 7 && varint) {

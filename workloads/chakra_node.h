@@ -29,12 +29,13 @@ struct ChakraNode {
   ChakraKind kind = ChakraKind::kOther;
   std::int64_t start_us = -1;  ///< -1: the trace does not say
   std::int64_t duration_us = 0;
-  std::vector<std::uint64_t> after;  ///< ids of the nodes that it depends on, for control and data
+  std::vector<std::uint64_t> data_deps;  ///< ids of the nodes that it waits for
+  std::vector<std::uint64_t> ctrl_deps;  ///< of those that called it
   std::int64_t comm_type = -1, comm_bytes = -1;
   std::int64_t source = -1, destination = -1;  ///< ranks, of a message
   std::string group;                           ///< process group of a collective; empty: all ranks
   std::int64_t cuda_stream = -1;
-  bool cpu = false;
+  bool cpu = false;  ///< of the host: a collective's call, whose kernel is another node
 };
 
 /// The collective that `comm_type` numbers (CollectiveCommType); kNone for those that we have no

@@ -303,10 +303,26 @@ WorkloadJob read_job(const JsonView& view) {
   return job;
 }
 
+/// ERRORS: Error for what `compare` reads: Chakra's JSON and PyTorch's execution traces.
+void refuse_execution_trace(const Json& document, const std::string& file) {
+  const bool chakra = document.is_object() && document.contains("workload_graph");
+  const bool pytorch =
+      document.is_object() && document.contains("nodes") && document.contains("pid");
+  if (chakra || pytorch) {
+    throw Error(fmt::format("this is an execution trace of one rank, {}",
+                            chakra ? "in Chakra's JSON form" : "as PyTorch writes it"))
+        .at(file)
+        .expected("a folder of Chakra's protobuf traces, one a rank: NAME.0.et, NAME.1.et, …")
+        .hint(chakra ? "'lockstep compare' reads this form"
+                     : "Chakra's converter makes those of it; 'lockstep compare' reads this form");
+  }
+}
+
 }  // namespace
 
 Workload read_workload_json(std::string_view text, const std::string& file) {
   const Json document = parse_json(text, file, "ops");
+  refuse_execution_trace(document, file);
   const JsonView root(document, file);
   allow(root, {"schema", "jobs"});
   if (root["schema"].string() != kWorkloadSchema) {

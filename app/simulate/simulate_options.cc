@@ -9,9 +9,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1} << 24);
 
   app.add_option("-w,--workload", options.workload,
-                 "SimAI/AICB workload .txt or our .json; or a model and a job, as\n"
-                 "'lockstep generate --flavour exact' takes them: --model NAME --gpus N --tp N …,\n"
-                 "or --from-megatron-args SCRIPT")
+                 "SimAI/AICB workload .txt, our .json, or a folder of Chakra execution traces\n"
+                 "(NAME.0.et, NAME.1.et, …); or a model and a job, as 'lockstep generate\n"
+                 "--flavour exact' takes them: --model NAME --gpus N --tp N …, or\n"
+                 "--from-megatron-args SCRIPT")
       ->group("Input");
   app.add_option("-n,--topology", options.topology,
                  "topology file, or TEMPLATE[:flags] such as Spectrum-X:g=128")
@@ -76,7 +77,10 @@ void define_simulate_options(CLI::App& app, SimulateOptions& options) {
   app.add_option("--nvlink", options.nvlink, "NVLink bandwidth of a GPU, such as 360GBps")
       ->group(analytic);
   app.add_option("--nic", options.nic, "bandwidth of one NIC, such as 48.5GBps")->group(analytic);
-  app.add_option("--gpu-type", options.gpu_type, "A100, A800, H100, H800 or H20")->group(analytic);
+  app.add_option("--gpu-type", options.gpu_type,
+                 "A100, A800, H100, H800 or H20; others, such as B200, where the topology or\n"
+                 "--nvlink tells their links. Of a model's step: the GPU that computes it")
+      ->group(analytic);
   app.add_option("--nic-type", options.nic_type, "cx6, cx7 or bf3")->group(analytic);
   app.add_option("--busbw", options.busbw, "measured bus bandwidths (SimAI's busbw.yaml)")
       ->group(analytic);

@@ -35,15 +35,29 @@ SimaiRow line_of(const InferenceModel& model, const InferenceModel::Item& item) 
   return line;
 }
 
+Count lines_of(const InferenceModel& model) {
+  Count lines = 0;
+  for (const InferenceModel::Block& block : model.blocks) {
+    lines += Count(block.layers) * std::ssize(block.items);
+  }
+  return lines;
+}
+
 void write(const InferenceModel& model, BlockWriter& out) {
   const Count pipeline = model.pp > 1 ? 2 * model.micro_batch * model.seq * model.hidden : Count(0);
   out.text(
       fmt::format("{} model_parallel_NPU_group: {} ep: {} pp: {} all_gpus: {} mode: 1 vpp: 1 "
                   "ga: 1 checkpoints: 0 checkpoint_initiates: 0 pp_comm: {}\n{}\n",
                   kSimaiPolicy, model.tp.value, model.ep.value, model.pp.value,
-                  model.world_size.value, pipeline.value, model.items.size()));
-  for (const InferenceModel::Item& item : model.items) {
-    out.text(to_text(line_of(model, item)));
+                  model.world_size.value, pipeline.value, lines_of(model).value));
+  for (const InferenceModel::Block& block : model.blocks) {
+    std::string layer;
+    for (const InferenceModel::Item& item : block.items) {
+      layer += to_text(line_of(model, item));
+    }
+    for (std::int64_t i = 0; i < block.layers; ++i) {
+      out.text(layer);
+    }
   }
 }
 

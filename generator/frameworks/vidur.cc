@@ -29,23 +29,19 @@ std::string_view kind_of(InferenceOp op) {
   return "moe";
 }
 
-/// One row: the times of a layer's items of one kind, added.
+/// One row of a layer: the times of its items of one kind, added.
 struct Row {
-  std::int64_t layer = 0;
   std::string_view kind;
   Count ns;
 };
 
-std::vector<Row> rows_of(const InferenceModel& model) {
+std::vector<Row> rows_of(const InferenceModel& model, const InferenceModel::Block& block) {
   std::vector<Row> rows;
-  for (const InferenceModel::Item& item : model.items) {
+  for (const InferenceModel::Item& item : block.items) {
     const std::string_view kind = kind_of(item.op);
-    auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const Row& each) {
-      return each.layer != item.layer || each.kind == kind;
-    });
-    if (row == rows.rend() || row->layer != item.layer) {
-      rows.push_back({item.layer, kind, 0});
-      row = rows.rbegin();
+    auto row = std::ranges::find(rows, kind, &Row::kind);
+    if (row == rows.end()) {
+      row = rows.insert(row, {kind, 0});
     }
     if (item.op != InferenceOp::kMoeRoute || model.route_is_timed) {
       row->ns += item.ns;
@@ -58,9 +54,15 @@ void write(const InferenceModel& model, BlockWriter& out) {
   const Count moe = model.dispatch + model.combine;
   const Count dense = model.tp > 1 ? model.activation : 0;
   out.text("layer_id\tlayer_name\tcomp_time\tcomm_size\n");
-  for (const Row& row : rows_of(model)) {
-    out.text(fmt::format("{}\t{}\t{}\t{}\n", row.layer, row.kind, row.ns.value,
-                         (row.kind == "moe" ? moe : dense).value));
+  std::int64_t layer = 0;
+  for (const InferenceModel::Block& block : model.blocks) {
+    const std::vector<Row> rows = rows_of(model, block);
+    for (std::int64_t i = 0; i < block.layers; ++i, ++layer) {
+      for (const Row& row : rows) {
+        out.text(fmt::format("{}\t{}\t{}\t{}\n", layer, row.kind, row.ns.value,
+                             (row.kind == "moe" ? moe : dense).value));
+      }
+    }
   }
 }
 

@@ -120,6 +120,14 @@ void adapt_t5(const JsonView& config, Variables& variables) {
   }
 }
 
+/// A config.json names the classes and leaves their number out; two, the default, it does not name
+/// either.
+void adapt_vit(const JsonView& config, Variables& variables) {
+  if (has_hf_field(config, "id2label")) {
+    variables["classes"] = static_cast<double>(config["id2label"].size());
+  }
+}
+
 }  // namespace
 
 std::vector<HfType> hf_types() {
@@ -170,7 +178,8 @@ std::vector<HfType> hf_types() {
   vit.insert(vit.end(), {{"image_size", "image"},
                          {"patch_size", "patch"},
                          {"num_channels", "channels", false},
-                         {"num_labels", "classes", false}});
+                         {"num_labels", "classes", false},
+                         {"qkv_bias", "qkv_bias", false}});
   // GPT-J and CodeGen: biases in the MLP and the head only.
   const Variables gptj{{"norms", 1}, {"qkv_bias", 0}, {"out_bias", 0}, {"head_bias", 1}};
   return {
@@ -503,7 +512,7 @@ std::vector<HfType> hf_types() {
        {},
        {},
        adapt_t5},
-      {"vit", "vit", vit, {}, {}},
+      {"vit", "vit", vit, {{"classes", 2}}, {}, adapt_vit},
   };
 }
 

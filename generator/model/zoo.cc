@@ -89,6 +89,13 @@ Error unknown_model(std::string_view name, const std::vector<std::string_view>& 
 
 }  // namespace
 
+bool has_model(std::string_view name) {
+  const std::string wanted = to_lower(name);
+  return std::ranges::any_of(list_models(),
+                             [&](const ZooEntry& entry) { return is_called(entry, wanted); }) ||
+         std::ranges::count(list_architectures(), std::string_view(wanted)) > 0;
+}
+
 std::string known_model_hint(std::string_view path) {
   const std::string wanted = plain_name(path);
   for (const ZooEntry& entry : list_models()) {

@@ -29,6 +29,9 @@ std::vector<ZooEntry> list_models();
 /// published total is kept. ERRORS: an unknown name (with those near), an unknown variable.
 Model find_model(std::string_view name, const Variables& given = {});
 
+/// Whether find_model() knows the name.
+bool has_model(std::string_view name);
+
 /// What to tell somebody whose model file or config is not there: that the zoo has a model of that
 /// name, or to check the path.
 std::string known_model_hint(std::string_view path);

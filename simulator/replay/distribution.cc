@@ -40,6 +40,19 @@ Distribution Distribution::named(std::string_view name, double spread) {
   return result;
 }
 
+Distribution Distribution::of_sizes(std::string_view name, double spread) {
+  Distribution result = named(name, spread);
+  if (result.kind_ == Kind::kExponential) {
+    if (spread > 1) {
+      throw Error(fmt::format("a spread of {} is out of range", spread))
+          .expected("a number 0 to 1: exponential sizes of mean 1 deviate by no more")
+          .hint("lognormal has any deviation");
+    }
+    result.least_ = 1 - spread;
+  }
+  return result;
+}
+
 Distribution Distribution::histogram(std::string_view text, const std::string& file) {
   Distribution result;
   result.kind_ = Kind::kHistogram;
@@ -90,7 +103,7 @@ double Distribution::draw(Rng& rng) const {
     case Kind::kUniform:
       return std::max(kLeast, 1 + spread_ * std::numbers::sqrt3 * (2 * rng.uniform() - 1));
     case Kind::kExponential:
-      return 1 - spread_ * std::log(1 - rng.uniform());
+      return least_ - spread_ * std::log(1 - rng.uniform());
     case Kind::kHistogram: {
       const double where = rng.uniform() * cumulative_.back();
       const auto at = std::ranges::upper_bound(cumulative_, where) - cumulative_.begin();

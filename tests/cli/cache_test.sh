@@ -69,7 +69,7 @@ rm 'Spectrum-X:g=8'
 topology_of | cmp - template.txt
 
 # So may a file be there that a generator looks for by its name.
-printf '{"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "head_num": 2, "d_q": 4, "d_kv": 4, "d_r": 2, "shared_experts": 1, "expert_dim": 4, "moe_router_topk": 2}' >model.json
+printf '{"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "num_attention_heads": 2, "d_q": 4, "d_kv": 4, "d_r": 2, "shared_experts": 1, "expert_dim": 4, "moe_router_topk": 2}' >model.json
 times=results/aiob_outputs/DeepSeek-671B-world_size2-tp2-pp1-ep1-bpg4-seq7-decode.txt
 vidur() { "$lockstep" generate --generator vidur DeepSeek model.json --phase decode --micro_batch 4 --seq_length 7 --world_size 2 --tp 2 -o - 2>/dev/null; }
 sleep 0.1

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <protozero/pbf_writer.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@
 namespace lockstep::chakra_et_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
@@ -39,12 +41,14 @@ std::string message(const std::string& body) {
 
 std::string node(std::uint64_t id, const std::string& name, std::int32_t type,
                  std::int64_t duration_us, const std::vector<std::uint64_t>& after,
-                 const std::vector<Attribute>& attributes) {
+                 const std::vector<Attribute>& attributes,
+                 const std::vector<std::uint64_t>& callers = {}) {
   std::string body;
   protozero::pbf_writer writer(body);
   writer.add_uint64(1, id);
   writer.add_string(2, name);
   writer.add_int32(3, type);
+  writer.add_packed_uint64(4, callers.begin(), callers.end());
   writer.add_packed_uint64(5, after.begin(), after.end());
   writer.add_uint64(7, static_cast<std::uint64_t>(duration_us));
   for (const Attribute& each : attributes) {
@@ -68,6 +72,12 @@ std::string metadata() {
 
 std::string compute(std::uint64_t id, std::int64_t us, const std::vector<std::uint64_t>& after) {
   return node(id, "gemm", 4, us, after, {});
+}
+
+/// A call on the host, of `callers`.
+std::string call(std::uint64_t id, std::int64_t us, const std::vector<std::uint64_t>& after,
+                 const std::vector<std::uint64_t>& callers) {
+  return node(id, "aten::mul", 4, us, after, {{"is_cpu_op", 1, ""}}, callers);
 }
 
 std::string collective(std::uint64_t id, std::int64_t type, std::int64_t bytes,
@@ -201,6 +211,96 @@ TEST_F(ChakraEt, ProcessGroups) {
   write_file(scratch_ / "comm_group.json", R"({"a": [0, 9]})");
   EXPECT_THAT(error_of([&] { read_workload(scratch_ / "job"); }),
               HasSubstr("comm_group.json: a: 9 is no further rank"));
+}
+
+/// The operations' `after`, in their order.
+std::vector<std::vector<std::int32_t>> waits_of(const std::string& nodes, Warnings& warnings) {
+  std::vector<std::vector<std::int32_t>> waits;
+  for (const Op& op : read_chakra_rank(metadata() + nodes, "f.0.et", &warnings).program.ops) {
+    waits.push_back(op.after);
+  }
+  return waits;
+}
+
+using Told = std::vector<std::pair<std::string, std::int64_t>>;
+
+Told told(const Warnings& warnings) {
+  Told all;
+  for (const Warnings::Entry& entry : warnings.entries()) {
+    all.emplace_back(entry.text, entry.count);
+  }
+  return all;
+}
+
+const std::string kBesideData =
+    "control dependencies of nodes that have data dependencies were passed over";
+const std::string kCyclic = "control dependencies that are part of a cycle were passed over";
+const std::string kTaken =
+    "control dependencies of nodes without data dependencies: these wait for the others' end";
+
+// A caller, 3, that needs what its callee, 1, gives: with both lists they would wait for each
+// other. The callee's control dependency closes that cycle; the caller's own stands beside data.
+TEST_F(ChakraEt, DataOrdersAndCallsDoNot) {
+  Warnings warnings;
+  const auto waits =
+      waits_of(call(1, 2, {}, {3}) + call(2, 2, {1}, {3}) + call(3, 5, {1, 2}, {3}), warnings);
+  EXPECT_THAT(waits, ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(0, 1)));
+  EXPECT_EQ(told(warnings), (Told{{kBesideData, 2}, {kCyclic, 1}}));
+}
+
+// Node 1 calls itself, as a trace's first does; 2 and 3 have nothing else to wait for.
+TEST_F(ChakraEt, CallersCountForNodesWithoutData) {
+  Warnings warnings;
+  const auto waits =
+      waits_of(call(1, 2, {}, {1}) + call(2, 2, {}, {3, 88}) + call(3, 5, {}, {1}), warnings);
+  EXPECT_THAT(waits, ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
+  EXPECT_EQ(told(warnings),
+            (Told{{"dependencies on nodes that are not in the trace were passed over", 1},
+                  {kCyclic, 1},
+                  {kTaken, 2}}));
+}
+
+// Nodes 4 and 5 call each other; 6, which 5 calls, is in no cycle and waits for it.
+TEST_F(ChakraEt, BehindACycleIsNotInIt) {
+  Warnings warnings;
+  const auto waits =
+      waits_of(call(4, 1, {}, {5}) + call(5, 1, {}, {4}) + call(6, 1, {}, {5}), warnings);
+  EXPECT_THAT(waits, ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(1)));
+  EXPECT_EQ(told(warnings), (Told{{kCyclic, 2}, {kTaken, 1}}));
+}
+
+// The host's call of a collective takes its 3 us and says nothing of type or size; the kernel is
+// the collective. A call that does say them is one, too, and that is told.
+TEST_F(ChakraEt, CallsOfCollectivesAreTheHosts) {
+  const auto host = [](std::uint64_t id, std::int32_t kind, std::vector<Attribute> more) {
+    more.push_back({"is_cpu_op", 1, ""});
+    return node(id, "c10d::allreduce_", kind, 3, {}, more);
+  };
+  Warnings warnings;
+  const ChakraRank rank = read_chakra_rank(
+      metadata() + host(1, 7, {}) + collective(2, 0, 64, {1}, "a") + host(3, 5, {}) +
+          host(4, 7, {{"comm_type", 0, ""}, {"comm_size", 64, ""}, {"pg_name", 0, "b"}}),
+      "f.0.et", &warnings);
+  ASSERT_EQ(rank.program.ops.size(), 4U);
+  for (const std::size_t i : {0U, 2U, 3U}) {
+    EXPECT_EQ(rank.program.ops[i].comm, CommType::kNone);
+    EXPECT_EQ(rank.program.ops[i].compute, Time::us(3));
+    EXPECT_EQ(rank.program.ops[i].stream, 0);
+  }
+  EXPECT_EQ(rank.program.ops[1].comm, CommType::kAllReduce);
+  EXPECT_THAT(rank.group, ElementsAre("", "a", "", ""));
+  EXPECT_EQ(told(warnings),
+            (Told{{"collectives of the host (is_cpu_op) are computations of their duration", 1}}));
+}
+
+TEST_F(ChakraEt, JsonFormsSayWhatTheyAre) {
+  const std::string file = scratch_ / "job.0.json";
+  write_file(file, R"({"workload_graph": [{"Id": 1, "Name": "aten::mul"}]})");
+  EXPECT_THAT(error_of([&] { read_workload(file); }),
+              AllOf(HasSubstr("job.0.json: this is an execution trace of one rank, in Chakra's"),
+                    HasSubstr("NAME.0.et")));
+  write_file(file, R"({"schema": "1.0.3-chakra.0.0.4", "pid": 7, "nodes": []})");
+  EXPECT_THAT(error_of([&] { read_workload(file); }), HasSubstr("as PyTorch writes it"));
 }
 
 TEST_F(ChakraEt, ErrorsNameFileAndNode) {

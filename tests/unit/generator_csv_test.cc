@@ -111,6 +111,9 @@ TEST(MegatronCsv, EveryStageOfAPipeline) {
 TEST(MegatronCsv, NameIsCutAtTheFirstDot) {
   EXPECT_EQ(workload_of("megatron", "--model_name gpt_1.3B").file_name,
             "megatron_gpt_1_workload.csv");
+  EXPECT_EQ(workload_of("megatron", "--model_name meta/llama").file_name,
+            "llama_sp_False_iteration_1_computationEnable_False_1n_workload.csv");
+  EXPECT_EQ(workload_of("megatron", "--model_name ../../evil.x").file_name, "evil_workload.csv");
 }
 
 // V = 6, h = 4, f = 8, one layer: 24, 4, 3 x 16, 16, 4, 3 x 32, 4, 24: 220 elements.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generator/generator.h"
+#include "generator/inference_model.h"
 
 namespace lockstep::generator_inference_test {
 namespace {
@@ -18,8 +19,8 @@ using ::testing::HasSubstr;
 
 // 2 tokens hidden = 2 4 16 = 128; combine = 128 x 2 experts / tp 2 = 128; dispatch 128 33/64 = 66.
 constexpr const char* kDeepSeek =
-    R"({"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "head_num": 2, "d_q": 4, "d_kv": 4,
-        "d_r": 2, "shared_experts": 1, "moe_router_topk": 2, "expert_dim": 8})";
+    R"({"num_layers": 2, "dense_layer": 1, "hidden_size": 16, "num_attention_heads": 2, "d_q": 4,
+        "d_kv": 4, "d_r": 2, "shared_experts": 1, "moe_router_topk": 2, "expert_dim": 8})";
 constexpr const char* kQwenNext =
     R"({"num_hidden_layers": 2, "hidden_size": 16, "num_experts_per_tok": 2,
         "full_attention_interval": 2})";
@@ -75,6 +76,24 @@ TEST_F(Inference, DeepSeekDecode) {
             "moe_expert\t-1\t1\tALLTOALL_EP\t128\t1\tNONE\t0\t1\tNONE\t0\t100\n");
 }
 
+// What a block's layers do is kept once, whatever their number: 100,000 layers of 1,003 lines take
+// the memory of two.
+TEST_F(Inference, ManyLayersTakeNoMemory) {
+  std::string text = kDeepSeek;
+  text.replace(text.find(R"("num_layers": 2)"), 15, R"("num_layers": 100000)");
+  text.replace(text.find(R"("shared_experts": 1)"), 19, R"("shared_experts": 1000)");
+  put("c.json", text);
+  GenerateRequest request;
+  request.folder = folder_.string();
+  request.words = {"DeepSeek", "c.json"};
+  Warnings warnings;
+  const InferenceModel model = inference_model(request, warnings);
+  ASSERT_EQ(model.blocks.size(), 2U);
+  EXPECT_EQ(model.blocks[0].layers, 1);
+  EXPECT_EQ(model.blocks[1].layers, 99'999);
+  EXPECT_EQ(model.blocks[1].items.size(), 1003U);
+}
+
 // The file AIOB leaves is found by its name. moe_route has no time in DeepSeek; the row of a layer
 // adds shared experts (mlp, 3 us) and experts (5 us).
 TEST_F(Inference, VidurAddsTheTimesOfAKind) {
@@ -119,6 +138,19 @@ TEST_F(Inference, MistakesAreNamed) {
   put("other.json", with(R"("d_q": 4)", R"("vocab_size": 6, "d_q": 4)"));
   EXPECT_THAT(error_of("DeepSeek other.json --world_size 4 --tp 4"),
               HasSubstr("vocab_size = 6 is not divisible by 4"));
+  // What AICB's linears have: a (d_q + d_r), a 2 d_kv, a d_kv; head_num is not read.
+  put("other.json", with(R"("d_q": 4)", R"("head_num": 3, "d_q": 5)"));
+  EXPECT_THAT(error_of("DeepSeek other.json --world_size 8 --tp 8"),
+              HasSubstr("num_attention_heads x (d_q + d_r) = 14 is not divisible by 8"));
+  put("other.json", with(R"("d_r": 2)", R"("d_r": 5)"));
+  EXPECT_THAT(error_of("DeepSeek other.json --world_size 9 --tp 9"),
+              HasSubstr("num_attention_heads x 2 x d_kv = 16 is not divisible by 9"));
+  put("other.json", with(R"("d_r": 2)", R"("d_r": 4)"));
+  EXPECT_THAT(error_of("DeepSeek other.json --world_size 16 --tp 16"),
+              HasSubstr("num_attention_heads x d_kv = 8 is not divisible by 16"));
+  put("other.json", with(R"("num_attention_heads": 2)", R"("head_num": 2)"));
+  EXPECT_THAT(error_of("DeepSeek other.json"),
+              HasSubstr("the field \"num_attention_heads\" is missing"));
   put("other.json", with(R"("hidden_size": 16)", R"("hidden_size": 16.0)"));
   EXPECT_THAT(
       error_of("DeepSeek other.json"),

@@ -88,6 +88,38 @@ TEST(ComputeProfile, TimesThatAreNotTakenAsTheyStandAreWarnedOf) {
             std::vector<std::string>{"line 1: AICB takes 'time_gpu_a' as no time"});
 }
 
+// Python's text mode ends lines at CR, LF and CR LF; a key at one line's end has no value in the
+// next line.
+TEST(ComputeProfile, LinesEndAsInPython) {
+  for (const char* text : {"Emb:\r time_gpu_avg: 7\rmlp_a:\r time_gpu_avg: 2\r",
+                           "Emb:\r\n time_gpu_avg: 7\r\nmlp_a:\r\n time_gpu_avg: 2\r\n",
+                           "Emb:\n time_gpu_avg: 7\rmlp_a:\n time_gpu_avg:\r4\r time_gpu_avg: 2"}) {
+    const ComputeProfile profile = ComputeProfile::from_aiob(text, false);
+    EXPECT_EQ(profile.find("Emb"), 7000) << text;
+    EXPECT_EQ(profile.find("mlp_forward"), 2000) << text;
+  }
+  Warnings warnings;
+  warn_of_aiob_times("a:\r time_gpu_avg: -5\r", warnings);
+  ASSERT_EQ(warnings.entries().size(), 1U);
+  EXPECT_EQ(warnings.entries()[0].text, "line 2: AICB takes 'time_gpu_avg: -5' as no time");
+}
+
+// AICB's pattern wants a word at a line's begin, and a byte order mark is none: the first section
+// is lost, with its times.
+TEST(ComputeProfile, AByteOrderMarkHidesASection) {
+  const std::string path = ::testing::TempDir() + "/marked.txt";
+  write_file(path,
+             "\xEF\xBB\xBF"
+             "Emb:\n    time_gpu_avg: 4\nmlp_a:\n    time_gpu_avg: 2\n");
+  Warnings warnings;
+  const ComputeProfile profile = ComputeProfile::read_aiob(path, false, warnings);
+  EXPECT_EQ(profile.find("Emb"), std::nullopt);
+  EXPECT_EQ(profile.find("mlp_forward"), 2000);
+  ASSERT_EQ(warnings.entries().size(), 1U);
+  EXPECT_EQ(warnings.entries()[0].text,
+            "line 1: AICB takes 'Emb' as no section: a byte order mark stands before it");
+}
+
 TEST(ComputeProfile, RepeatedLinesOfAttentionAddUp) {
   EXPECT_EQ(ComputeProfile::from_aiob("atten_a:\n time_gpu_avg: 7\n time_gpu_avg: 8\n", false)
                 .find("attention_forward"),

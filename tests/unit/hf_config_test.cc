@@ -1,5 +1,7 @@
 #include "generator/model/hf_config.h"
 
+#include <string>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,6 +109,27 @@ TEST(HfConfig, GatedT5) {
 }
 
 /// --num-layers is of encoder and decoder each, also where the config names both.
+// Patches 3 x 8 x 8 x 64 + 64, class 64, positions 17 x 64; two layers of norms 4 x 64, qkv 3 x 64
+// x 64, out 64 x 65, MLP 2 x 64 x 96 + 96 + 64; norm 2 x 64: 71,936. A class has 65, a bias of
+// queries, keys and values 2 x 3 x 64 = 384.
+TEST(HfConfig, VitsClassesAndBiases) {
+  const auto vit = [](const std::string& more) {
+    return total(R"({"model_type": "vit", "hidden_size": 64, "num_hidden_layers": 2,
+                     "num_attention_heads": 4, "intermediate_size": 96, "image_size": 32,
+                     "patch_size": 8)" +
+                 more + "}");
+  };
+  const std::string three = R"(, "id2label": {"0": "cat", "1": "dog", "2": "tree"})";
+  EXPECT_EQ(vit(R"(, "qkv_bias": false)" + three), 71'936 + 3 * 65);
+  EXPECT_EQ(vit(three), 71'936 + 3 * 65 + 384);
+  EXPECT_EQ(vit(R"(, "num_labels": 10)"), 71'936 + 10 * 65 + 384);
+  EXPECT_EQ(vit(R"(, "id2label": null)"), 71'936 + 2 * 65 + 384);
+  EXPECT_THAT(failure(R"({"model_type": "vit", "hidden_size": 64, "num_hidden_layers": 2,
+                          "num_attention_heads": 4, "intermediate_size": 96, "image_size": 32,
+                          "patch_size": 8, "id2label": 3})"),
+              HasSubstr("id2label: expected an array or an object"));
+}
+
 TEST(HfConfig, LayersOfT5AreOfEncoderAndDecoderEach) {
   const Model model = parse_hf_config(
       R"({"model_type": "t5", "d_model": 512, "num_layers": 8, "num_decoder_layers": 8,

@@ -108,6 +108,12 @@ TEST(ModelZoo, Gemma3SeesEverythingEverySixthLayer) {
   EXPECT_EQ(window(1), 0);
 }
 
+TEST(ModelZoo, NamesAliasesAndArchitecturesAreKnown) {
+  EXPECT_TRUE(has_model("Mixtral-8x7B"));
+  EXPECT_TRUE(has_model("vit"));
+  EXPECT_FALSE(has_model("gpt-7b"));
+}
+
 TEST(ModelZoo, EveryArchitectureIsAModelByItself) {
   EXPECT_GE(list_architectures().size(), 9U);
   for (const std::string_view name : list_architectures()) {

@@ -213,6 +213,29 @@ TEST(Process, OptimizersAreTheBuiltInOnes) {
   }
 }
 
+// Experts that have one replica, and a whole model that has one, keep their gradients in ZeRO-3,
+// too.
+TEST(Process, GradientsOfOneReplicaAreReset) {
+  const auto by_bytes = [](const Operator& op) {
+    return Time::ps(static_cast<std::int64_t>(16 * op.bytes));
+  };
+  for (const bool experts : {false, true}) {
+    Job job;
+    job.model = testing::llama(4, 64, 8, 8, 128, 256, experts ? 8 : 0);
+    job.gpus = 4;
+    job.tp = experts ? 1 : 4;
+    job.ep = experts ? 4 : 1;
+    job.seq = 32;
+    job.sharding = Sharding::kZero3;
+    job.global_batch = job.dp();
+    const auto by_process =
+        process_workload(job, by_bytes, find_process("fully-sharded"), false).workload;
+    const std::vector<std::string> found = optimizer_of(by_process);
+    EXPECT_EQ(found, optimizer_of(exact_workload(job, by_bytes))) << experts;
+    EXPECT_THAT(found, ::testing::Contains(::testing::StartsWith("gradient reset"))) << experts;
+  }
+}
+
 /// Messages meet in every order of passes that a process may have.
 TEST(Process, BuiltInsRunToTheirEnd) {
   for (const std::string_view name : list_processes()) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -26,8 +27,8 @@ using testing::error_of;
 using ::testing::HasSubstr;
 
 TEST(Distribution, MeansAndDeviationsAreThoseNamed) {
-  for (const char* name : {"normal", "lognormal", "uniform"}) {
-    const Distribution distribution = Distribution::named(name, 0.2);
+  for (const char* name : {"normal", "lognormal", "uniform", "exponential"}) {
+    const Distribution distribution = Distribution::of_sizes(name, 0.2);
     Rng rng(1, name);
     double sum = 0, squares = 0;
     constexpr int kDraws = 100'000;
@@ -40,6 +41,30 @@ TEST(Distribution, MeansAndDeviationsAreThoseNamed) {
     EXPECT_NEAR(mean, 1, 0.005) << name;
     EXPECT_NEAR(std::sqrt(squares / kDraws - mean * mean), 0.2, 0.005) << name;
   }
+}
+
+// Of slowdowns the exponential one is never below 1: mean 1 + s. Of sizes it has a mean of 1 and no
+// deviation above that.
+TEST(Distribution, ExponentialSlowdownsAndSizes) {
+  const auto mean_and_least = [](const Distribution& distribution) {
+    Rng rng(1, "exponential");
+    double sum = 0, least = 10;
+    constexpr int kDraws = 100'000;
+    for (int i = 0; i < kDraws; ++i) {
+      const double x = distribution.draw(rng);
+      sum += x;
+      least = std::min(least, x);
+    }
+    return std::pair(sum / kDraws, least);
+  };
+  const auto [slowdown, least_slowdown] = mean_and_least(Distribution::named("exponential", 0.5));
+  EXPECT_NEAR(slowdown, 1.5, 0.01);
+  EXPECT_NEAR(least_slowdown, 1, 1e-4);
+  const auto [size, least_size] = mean_and_least(Distribution::of_sizes("exponential", 1));
+  EXPECT_NEAR(size, 1, 0.01);
+  EXPECT_NEAR(least_size, 0, 1e-4);
+  EXPECT_THAT(error_of([] { Distribution::of_sizes("exponential", 1.5); }),
+              HasSubstr("0 to 1: exponential sizes"));
 }
 
 TEST(Distribution, HistogramDrawsByWeight) {
@@ -128,10 +153,22 @@ TEST_F(TwoJobs, SequencesAreThoseOfADataParallelRank) {
 TEST_F(TwoJobs, AttentionCostsTheSumOfSquares) {
   EXPECT_NEAR(factors("seqlen:0.5:200000:uniform:0.3")[0], 1.045, 5e-4);
   EXPECT_NEAR(factors("seqlen:1:200000:uniform:0.5")[0], 1.25, 2e-3);
+  EXPECT_NEAR(factors("seqlen:1:200000:exponential:0.5")[0], 1.25, 5e-3);
+  EXPECT_NEAR(factors("seqlen:1:200000:exponential:1")[0], 2, 0.02);
   EXPECT_EQ(factors("seqlen:0.5:1")[0], 1);
   ProgramOp optimizer = pass_;
   optimizer.type = OpType::kOptimizer;
   EXPECT_EQ(factors("seqlen:0.5", optimizer)[0], 1);
+}
+
+// Of eight lengths x with a deviation of 1, each an exponential: their shares of the sum are
+// Dirichlet's, so 8 sum x^2 / (sum x)^2 is 8 x 8 x 2 / (8 x 9) = 16 / 9 in the mean.
+TEST_F(TwoJobs, EightExponentialLengths) {
+  double sum = 0;
+  for (context_.step = 0; context_.step < 4000; ++context_.step) {
+    sum += factors("seqlen:1:8:exponential:1")[0];
+  }
+  EXPECT_NEAR(sum / 4000, 16 / 9.0, 0.03);
 }
 
 // The loads of a group have a mean of 1, whatever is drawn; all-to-alls carry what passes compute.

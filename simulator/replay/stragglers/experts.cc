@@ -8,7 +8,9 @@ namespace {
 
 constexpr StragglerField kFields[] = {
     {"share", "", "of a pass that is experts' products with even load, 0 to 1"},
-    {"spread", "0.3", "deviation of the load of an expert-parallel rank, in parts of the mean"},
+    {"spread", "0.3",
+     "deviation of the load of an expert-parallel rank, in parts of the mean; exponential: up to "
+     "1"},
     {"distribution", "lognormal", "normal, lognormal, uniform or exponential: of the loads"}};
 
 /// The router gives some experts more tokens than others. Each expert-parallel rank draws a load
@@ -18,7 +20,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   const double share = spec.number(0, 0, 1);
   const Distribution distribution = [&] {
     try {
-      return Distribution::named(spec.value(2), spec.number(1, 0, 10));
+      return Distribution::of_sizes(spec.value(2), spec.number(1, 0, 10));
     } catch (Error& error) {
       throw std::move(error).field("--straggler " + spec.text());
     }

@@ -12,7 +12,7 @@ constexpr StragglerField kFields[] = {
     {"share", "", "of a pass that is attention with even lengths, 0 to 1"},
     {"packed", "8", "sequences that a microbatch packs"},
     {"distribution", "lognormal", "normal, lognormal, uniform or exponential: of the lengths"},
-    {"spread", "1", "deviation of the lengths, in parts of the mean"}};
+    {"spread", "1", "deviation of the lengths, in parts of the mean; exponential: up to 1"}};
 
 /// Sequences of unequal lengths are packed into microbatches of equal tokens; attention costs the
 /// sum of their squares (StragglerAnalysis, OSDI'25, section 5.3). With lengths s_i of a draw,
@@ -27,7 +27,7 @@ void apply(const Straggler& spec, const StragglerContext& context, StragglerPlan
   const auto packed = static_cast<int>(spec.number(1, 1, 1e6));
   const Distribution lengths = [&] {
     try {
-      return Distribution::named(spec.value(2), spec.number(3, 0, 10));
+      return Distribution::of_sizes(spec.value(2), spec.number(3, 0, 10));
     } catch (Error& error) {
       throw std::move(error).field("--straggler " + spec.text());
     }
