@@ -64,36 +64,41 @@ std::vector<Plan> Outlook::plans(const std::vector<std::vector<StageOption>>& op
     }
     Plan plan{.node_sequence = {}, .batches = batches_, .partition = {0}};
     for (int used = 0; used < gpus_;) {
-      const std::int64_t done = plan.partition.back();
-      const StageOption* chosen = nullptr;
-      std::int64_t chosen_end = 0;
-      double least = kFar;
-      const std::vector<StageOption>& here = options[static_cast<std::size_t>(used)];
-      for (std::size_t o = 0; o < here.size(); ++o) {
-        const bool last = used + here[o].gpus == gpus_;
-        for (std::int64_t end = last ? layers_ : done + 1;
-             end < layers_ + (last ? 1 : 0) && here[o].holds(done, end); ++end) {
-          const double time = here[o].time(done, end);
-          const Edge& edge = edges_[static_cast<std::size_t>(used)][o];
-          const double sum = time + (end + 1 == layers_ ? edge.to_head : edge.to_layer) +
-                             sums_[at(used + here[o].gpus, end) + k];
-          if (k >= first_limit(time) && sum < least) {
-            least = sum;
-            chosen = &here[o];
-            chosen_end = end;
-          }
-        }
-      }
-      plan.device_groups.push_back(chosen->gpus);
-      plan.strategies.push_back(chosen->strategy);
-      plan.partition.push_back(chosen_end);
-      used += chosen->gpus;
+      const auto& here = options[static_cast<std::size_t>(used)];
+      const auto [option, end] = best_stage(here, used, plan.partition.back(), k);
+      plan.device_groups.push_back(here[option].gpus);
+      plan.strategies.push_back(here[option].strategy);
+      plan.partition.push_back(end);
+      used += here[option].gpus;
     }
     if (std::ranges::find(plans, plan) == plans.end()) {
       plans.push_back(std::move(plan));
     }
   }
   return plans;
+}
+
+/// Of what may begin there: which option, to which layer, has the least sum within the limit.
+std::pair<std::size_t, std::int64_t> Outlook::best_stage(const std::vector<StageOption>& options,
+                                                         int used, std::int64_t done,
+                                                         std::size_t limit) const {
+  std::pair<std::size_t, std::int64_t> best{0, layers_};
+  double least = kFar;
+  for (std::size_t o = 0; o < options.size(); ++o) {
+    const bool last = used + options[o].gpus == gpus_;
+    for (std::int64_t end = last ? layers_ : done + 1;
+         end < layers_ + (last ? 1 : 0) && options[o].holds(done, end); ++end) {
+      const double time = options[o].time(done, end);
+      const Edge& edge = edges_[static_cast<std::size_t>(used)][o];
+      const double sum = time + (end + 1 == layers_ ? edge.to_head : edge.to_layer) +
+                         sums_[at(used + options[o].gpus, end) + limit];
+      if (limit >= first_limit(time) && sum < least) {
+        least = sum;
+        best = {o, end};
+      }
+    }
+  }
+  return best;
 }
 
 /// The least limit that a stage of so long keeps to.

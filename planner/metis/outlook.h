@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "planner/metis/stage_option.h"
@@ -39,6 +39,8 @@ class Outlook {
   };
   std::size_t at(int used, std::int64_t done) const;
   std::size_t first_limit(double time) const;
+  std::pair<std::size_t, std::int64_t> best_stage(const std::vector<StageOption>& options, int used,
+                                                  std::int64_t done, std::size_t limit) const;
   double least_bottleneck(const std::vector<std::vector<StageOption>>& options);
 
   int gpus_;
