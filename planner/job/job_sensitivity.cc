@@ -58,7 +58,7 @@ std::vector<Change> changes_of(const Job& job, const JobProblem& problem) {
   degree("pp", &Job::pp, axes.pp, divisors(job.gpus, job.gpus));
   degree("cp", &Job::cp, axes.cp, free_context(job.seq));
   degree("ep", &Job::ep, axes.ep, divisors(job.gpus, job.gpus));
-  degree("microbatch", &Job::micro_batch, axes.micro_batch, free_microbatches());
+  degree("microbatch", &Job::micro_batch, axes.micro_batch, free_microbatches(job.seq));
   for (const std::int64_t vpp : {job.vpp - 1, job.vpp + 1}) {
     if (vpp >= 1 && vpp <= kMostChunks && allows(axes.vpp, vpp)) {
       changes.push_back({fmt::format("vpp {}", vpp), [vpp](Job& j) { j.vpp = vpp; }});
@@ -136,6 +136,9 @@ std::vector<PlanVariant> variants_of(const JobProblem& problem, const Job& from)
       if (job.dp() * job.cp == 1 && allows(problem.axes.sharding, Sharding::kNone)) {
         job.sharding = Sharding::kNone;
         job.hsdp_replicas = 1;
+      }
+      if (job.hsdp_replicas > 1 && problem.axes.hsdp_replicas.empty()) {
+        job.hsdp_replicas = free_replicas(job, problem.limits).back();
       }
       job = with_model(problem.base, std::move(job));
       PlanVariant other{change.what, {}, true};

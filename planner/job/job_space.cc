@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t kMostContext = 16, kLeastTokens = 1024, kMostFewer = 3,
                        kMostRagged = 16;  // virtual stages
 constexpr std::array<std::int64_t, 6> kMicrobatches = {1, 2, 4, 8, 16, 32};
+/// Of more samples, products are large enough; they are looked at where sequences are short.
+constexpr std::int64_t kFreeMicrobatch = 8, kMostMicrobatchTokens = 65536;
 constexpr std::array<std::string_view, 2> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 
 /// Whether a job follows the rules; else the rule that it breaks is counted, by its flag.
@@ -95,7 +97,7 @@ class Nodes {
   }
 
   void batch() {
-    for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches())) {
+    for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches(job_.seq))) {
       job_.micro_batch = size;
       for (const bool sequence :
            or_free(axes_.sequence_parallel, free_sequence_parallel(job_.tp))) {
@@ -236,8 +238,23 @@ std::vector<Recompute> free_recompute(const Job& base) {
              : std::vector<Recompute>{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
 }
 
-std::vector<std::int64_t> free_microbatches() {
-  return {kMicrobatches.begin(), kMicrobatches.end()};
+std::vector<std::int64_t> free_microbatches(std::int64_t seq) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : kMicrobatches) {
+    if (size <= kFreeMicrobatch || size * seq <= kMostMicrobatchTokens) {
+      sizes.push_back(size);
+    }
+  }
+  return sizes;
+}
+
+std::vector<std::int64_t> free_replicas(const Job& job, const SpaceLimits& limits) {
+  const std::int64_t copies = job.dp() * job.cp;
+  const std::int64_t local = std::max<std::int64_t>(1, limits.gpus_per_server / job.tp);
+  if (local > 1 && copies % local == 0 && copies > local) {
+    return {1, copies / local};
+  }
+  return {1};
 }
 
 std::int64_t experts_of(const Model& model) {
@@ -285,13 +302,8 @@ std::vector<Job> job_leaves(const Job& node, const PlanAxes& axes, const SpaceLi
     chunks.push_back(chunks.back() + 1);
   }
   for (const Sharding sharding : or_free(axes.sharding, stages)) {
-    std::vector<std::int64_t> replicas = {1};
-    const std::int64_t local = std::max<std::int64_t>(1, limits.gpus_per_server / node.tp);
-    if (sharding == Sharding::kZero3 && local > 1 && copies % local == 0 && copies > local) {
-      replicas.push_back(copies / local);
-    }
     for (const std::int64_t count : sharding == Sharding::kZero3
-                                        ? or_free(axes.hsdp_replicas, replicas)
+                                        ? or_free(axes.hsdp_replicas, free_replicas(node, limits))
                                         : std::vector<std::int64_t>{1}) {
       for (const std::int64_t vpp : or_free(axes.vpp, chunks)) {
         for (const std::string& schedule : or_free(axes.schedule, {"1f1b"})) {

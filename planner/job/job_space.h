@@ -39,12 +39,14 @@ struct SpaceLimits {
 Job with_model(const Job& base, Job cut);
 
 /// Values of free axes: cp, experts' tp (0 is tp) of so many experts, sequence parallelism,
-/// recomputation, and 1, 2, 4, … 32 samples a microbatch.
+/// recomputation, and samples a microbatch.
 std::vector<std::int64_t> free_context(std::int64_t seq);
 std::vector<std::int64_t> free_expert_tp(std::int64_t experts, std::int64_t tp);
 std::vector<bool> free_sequence_parallel(std::int64_t tp);
 std::vector<Recompute> free_recompute(const Job& base);
-std::vector<std::int64_t> free_microbatches();
+std::vector<std::int64_t> free_microbatches(std::int64_t seq);
+/// With ZeRO-3: one group over all copies, or hybrid sharding within servers.
+std::vector<std::int64_t> free_replicas(const Job& job, const SpaceLimits& limits);
 inline constexpr std::int64_t kMostChunks = 8;  ///< model chunks a stage
 
 /// The most experts of a layer; 0: none.
@@ -66,7 +68,7 @@ std::vector<T> or_free(const std::vector<T>& pinned, std::vector<T> free) {
 ///   cp     powers of two that leave a rank 1,024 tokens, up to 16
 ///   pp     divisors of the rest up to the number of layers
 ///   ep     of models with experts: divisors of their number and of the ranks; experts' tp 1 or tp
-///   microbatch  1, 2, 4, … 32
+///   microbatch  1, 2, 4, 8, and 16 and 32 of at most 65,536 tokens
 ///   sequence parallelism  both with tp > 1; recomputation none or full, and selective without
 ///   fused attention; context communication as `base` has it
 ///   order  tp-cp-ep-dp-pp, and with pp and dp > 1 tp-cp-ep-pp-dp: a pipeline within reach of

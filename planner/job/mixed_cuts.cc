@@ -78,7 +78,7 @@ class Cuts {
     const std::int64_t most_chunks = few() ? std::min(kMostChunks, layers_) : 1;
     std::vector<std::int64_t> chunks(static_cast<std::size_t>(most_chunks));
     std::iota(chunks.begin(), chunks.end(), 1);
-    for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches())) {
+    for (const std::int64_t size : or_free(axes_.micro_batch, free_microbatches(job_.seq))) {
       job_.micro_batch = size;
       for (const bool sequence :
            or_free(axes_.sequence_parallel, free_sequence_parallel(job_.tp))) {

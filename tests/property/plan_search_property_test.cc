@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <ranges>
+#include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -361,6 +362,37 @@ TEST(PlanSearch, SensitivityTellsClosedForms) {
                       [](const Job&, const Speeds&, std::int64_t) { return Price(0); })) {
     EXPECT_TRUE(!point.replayed || point.what.ends_with("memory")) << point.what;
   }
+}
+
+/// The changes that are tried of a plan lead to plans that the search looks at, too: else one of
+/// them might be better already.
+TEST(PlanSearch, ChangesOfAPlanStayInTheSpace) {
+  Space space;
+  space.problem.axes.rank_order = {"tp-cp-ep-dp-pp"};
+  std::set<std::string> all;
+  std::vector<JobPlan> plans;
+  LeftOut left_out;
+  for (const Job& node :
+       job_nodes(space.problem.base, space.problem.axes, space.problem.limits, left_out)) {
+    const Job whole = with_model(space.problem.base, node);
+    for (Job& leaf : job_leaves(whole, space.problem.axes, space.problem.limits, left_out)) {
+      all.insert(plan_text(leaf));
+      if (all.size() % 7 == 0) {
+        leaf.model = {};
+        plans.push_back({std::move(leaf), {}, {}, false, {}});
+      }
+    }
+  }
+  ASSERT_GT(plans.size(), 20U);
+  int changes = 0;
+  for (const JobPlan& plan : plans) {
+    for (const PlanVariant& each : neighbours(space.problem, plan)) {
+      EXPECT_TRUE(all.contains(plan_text(each.plan.job)))
+          << plan_text(plan.job) << ": " << each.what << ": " << plan_text(each.plan.job);
+      ++changes;
+    }
+  }
+  EXPECT_GT(changes, 100);
 }
 
 /// The table's memory limit is the one at which the search takes another plan.
