@@ -237,6 +237,9 @@ Time FoldedRuns::next_on_memo(const Island& island) const {
 
 void FoldedRuns::process(std::int32_t index, Time now) {
   Island& island = *islands_[at(index)];
+  if (island.simulation) {
+    sessions_.moment();
+  }
   if (!island.simulation) {
     SessionMemo& memo = communicators_[at(island.communicators[0])].kind->memo;
     const SessionMemo::Node node = memo.node(island.node);

@@ -14,6 +14,10 @@ void ReplayRun::fold_runs() {
   SessionStore* sessions = folder_->kept() != nullptr ? &folder_->kept()->sessions : nullptr;
   if (sessions == nullptr) {
     sessions_ = std::make_unique<SessionStore>();
+    sessions_->watch([this] {
+      folded_moments_ += SessionStore::kWatchedMoments;
+      check_work();
+    });
     sessions = sessions_.get();
   }
   auto runs = std::make_unique<FoldedRuns>(

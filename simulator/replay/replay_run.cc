@@ -166,7 +166,9 @@ void ReplayRun::check_work() const {
 
 std::int64_t ReplayRun::work() const {
   constexpr std::int64_t kRank = 256, kMoment = 2, kFoldedMoment = 30;
-  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? kMoment : kFoldedMoment);
+  return kRank * work_.ranks() +
+         (folded_ == nullptr ? moments_ * kMoment
+                             : std::max(moments_ * kFoldedMoment, folded_moments_ * kMoment));
 }
 
 /// Ends all that ends now.

@@ -203,10 +203,10 @@ class ReplayRun {
   std::vector<std::int32_t> leads_to_next_;  // by program, where nothing is kept
   std::vector<Time> turn_of_;                // per rank; 0: not known
   std::vector<OwnEvent> part_events_;
-  std::vector<char> has_events_, moved_;  // per rank; per block
-  std::vector<std::int32_t> simulated_;   // ranks
-  std::int64_t moments_ = 0;
-  std::vector<std::int32_t> stands_for_;  // per rank: the simulated one that behaves alike
+  std::vector<char> has_events_, moved_;           // per rank; per block
+  std::vector<std::int32_t> simulated_;            // ranks
+  std::int64_t moments_ = 0, folded_moments_ = 0;  // folded: of the network, where no step is kept
+  std::vector<std::int32_t> stands_for_;           // per rank: the simulated one that behaves alike
   OwnQueue own_;
   BegunOrder begun_order_;
   Time now_;

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "simulator/replay/communicator_shape.h"
@@ -49,6 +51,16 @@ class SessionStore {
   /// Nobody may use a kind of it any more.
   void clear();
 
+  static constexpr std::int64_t kWatchedMoments = 4096;
+  /// Called once in so many points of time that are simulated; may throw to end the work.
+  void watch(std::function<void()> watch) { watch_ = std::move(watch); }
+  /// One is about to be.
+  void moment() {
+    if (++moments_ % kWatchedMoments == 0 && watch_) {
+      watch_();
+    }
+  }
+
  private:
   SessionKind* kind_of(CommunicatorShape shape, std::vector<std::int64_t> key);
 
@@ -57,6 +69,8 @@ class SessionStore {
   /// Goes when what folds know of this store is out of date.
   std::shared_ptr<const int> valid_ = std::make_shared<int>();
   std::size_t nodes_ = 0;
+  std::int64_t moments_ = 0;
+  std::function<void()> watch_;
 };
 
 }  // namespace lockstep
