@@ -28,7 +28,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
   if (facts.too_large > 0) {
     notes.push_back(fmt::format(
         "{} plans that came first are too large for the replay, more than {} operations of ranks "
-        "that differ or more than the effort: their closed form bounds them (--max-replay, "
+        "that differ or twice the effort: their closed form bounds them (--max-replay, "
         "--effort)",
         facts.too_large, options.max_replay));
   }

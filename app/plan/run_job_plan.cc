@@ -93,7 +93,7 @@ class JobPlanner {
       const std::string key = fmt::format("{}{}", fmt::join(axis_words(job), " "),
                                           sprayed_ && !options_.spray ? " --spray" : "");
       return price_once(journal, key, [&] {
-        return replay(job, {}, 0, {options_.max_replay, options_.effort, problem_.stop});
+        return replay(job, {}, 0, {options_.max_replay, 2 * options_.effort, problem_.stop});
       });
     };
     problem_.simplify = [this] { return !std::exchange(sprayed_, true); };

@@ -43,7 +43,7 @@ struct ReplayLimits {
   /// Operations of all ranks simulated, one rank of each class where the step is folded; 0: any.
   /// Checked before anything runs, and when a folded step's classes split.
   std::int64_t most_ops = 0;
-  /// ReplayResult::work so far; 0: any.
+  /// ReplayResult::work so far, and the moments of a folded step's network; 0: any.
   std::int64_t most_work = 0;
   /// Asked between points of time; true ends the replay. Not in the libraries' hands to be the same
   /// on every machine.

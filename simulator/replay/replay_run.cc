@@ -155,20 +155,19 @@ void ReplayRun::check_limit(std::int64_t ops) const {
 
 void ReplayRun::check_work() const {
   const ReplayLimits& limits = options_.limits;
+  const std::int64_t spent = std::max(work(), folded_moments_);
   if (limits.stop && limits.stop()) {
-    throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)), work());
+    throw ReplayGivenUp(fmt::format("the replay was ended at {}", to_text(now_)), spent);
   }
-  if (limits.most_work > 0 && work() > limits.most_work) {
+  if (limits.most_work > 0 && spent > limits.most_work) {
     throw ReplayGivenUp(
-        fmt::format("the replay took too long: it was given up at {}", to_text(now_)), work());
+        fmt::format("the replay took too long: it was given up at {}", to_text(now_)), spent);
   }
 }
 
 std::int64_t ReplayRun::work() const {
   constexpr std::int64_t kRank = 256, kMoment = 2, kFoldedMoment = 30;
-  return kRank * work_.ranks() +
-         (folded_ == nullptr ? moments_ * kMoment
-                             : std::max(moments_ * kFoldedMoment, folded_moments_ * kMoment));
+  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? kMoment : kFoldedMoment);
 }
 
 /// Ends all that ends now.
