@@ -318,7 +318,7 @@ ExitCode price_job_plan(const JobPlanOptions& given) {
     error.locate(given.price);
     throw;
   }
-  return JobPlanner(input).price(std::move(described));
+  return JobPlanner(input).price(described);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planner/metis/stage_option.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "planner/metis/space.h"
@@ -32,10 +33,8 @@ std::vector<StageOption> stage_options(const Problem& problem, const std::vector
                          .memory = StageMemory(problem, ranks, first, size, strategy, batches)};
       for (const std::vector<double>& layers :
            group_times(problem, ranks, first, size, strategy, batches, nullptr)) {
-        std::vector<double> prefix = {0};
-        for (const double layer : layers) {
-          prefix.push_back(prefix.back() + layer);
-        }
+        std::vector<double> prefix(layers.size() + 1);
+        std::partial_sum(layers.begin(), layers.end(), prefix.begin() + 1);
         option.prefix.push_back(std::move(prefix));
       }
       if (!option.prefix.empty() && option.memory.known()) {
