@@ -309,6 +309,9 @@ ExactJob described_by(ArgValues& args, const std::optional<MegatronLaunch>& laun
         .expected("--process F, or a model file with a process");
   }
   exact.profile = args.text_if("profile").value_or("");
+  if (!exact.profile.empty()) {
+    exact.measured = std::make_shared<OperatorProfile>(read_profile_files(exact.profile));
+  }
   for (const Warnings::Entry& entry : warnings.entries()) {
     exact.warnings.push_back(entry.text);
   }
@@ -398,12 +401,8 @@ auto what_it_does(const Operator& op) {
 }  // namespace
 
 ComputeTimes compute_times_of(const ExactJob& exact) {
-  std::optional<OperatorProfile> profile;
-  if (!exact.profile.empty()) {
-    profile = read_profile_files(exact.profile);
-  }
   try {
-    return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, std::move(profile));
+    return ComputeTimes(gpu_spec(exact.job.gpu_type), exact.job.precision, exact.measured);
   } catch (Error& error) {
     error.locate(exact.profile);
     throw;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,10 +33,11 @@ struct ExactJob {
   std::vector<StageMemory> memory;    ///< of each pipeline stage
   std::vector<std::string> warnings;  ///< what is not modelled; what does not fit into memory
   std::vector<std::string> notes;     ///< what of a script was passed over; for a terminal
-  std::string profile;                ///< measured times, see profile_files.h; empty: none
-  std::optional<Process> process;     ///< nothing: the built-in step
-  std::optional<Sharding> held;       ///< how a built-in process holds states; memory's
-  bool with_init = false;             ///< the process's init items too
+  std::string profile;                ///< what profile_files.h has read; empty: nothing
+  std::shared_ptr<const OperatorProfile> measured;  ///< by that; or none
+  std::optional<Process> process;                   ///< nothing: the built-in step
+  std::optional<Sharding> held;  ///< how a built-in process holds states; memory's
+  bool with_init = false;        ///< the process's init items too
   std::map<std::int64_t, std::int64_t> logged_parameters;  ///< by stage, as the job's log counts
   bool gpu_type_given = false;           ///< by a flag; else job.gpu_type is a default
   std::vector<TimedOperator> operators;  ///< each name and size once; of exact_workload_of()

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analysis/whatif/numbers.h"
-#include "analysis/whatif/pauses.h"
-#include "analysis/whatif/slow_workers.h"
-#include "base/parallel.h"
+#include "analysis/whatif/step_patterns.h"
 
 namespace lockstep::whatif {
 namespace {
-
-constexpr double kStraggling = 1.1;     // S of a straggling job
-constexpr double kExplains = 0.5;       // M_W, M_S that name the culprit
-constexpr double kOneOffSlower = 1.25;  // than the median step
-
-std::size_t largest(const std::vector<double>& v) {
-  return static_cast<std::size_t>(std::max_element(v.begin(), v.end()) - v.begin());
-}
 
 double saved(double then, double now) { return 1 - then / now; }
 
@@ -28,99 +19,18 @@ bool traces_peers(const OpTable& table) {
                      [](const OpNode& node) { return is_peer_comm(node.type); });
 }
 
-/// Whether the largest explains half of the excess and the second less than half as much as it.
-bool stands_out(const std::vector<double>& ratios, double slowdown) {
-  const std::size_t top = largest(ratios);
-  double second = 1;
-  for (std::size_t i = 0; i < ratios.size(); ++i) {
-    if (i != top) {
-      second = std::max(second, ratios[i]);
-    }
-  }
-  return ratios[top] - 1 >= kExplains * (slowdown - 1) && second - 1 < (ratios[top] - 1) / 2;
-}
-
-bool is_compute_label(const std::string& label) {
-  return std::ranges::any_of(kTracePasses,
-                             [&](const TracePass& pass) { return label == to_text(pass.compute); });
-}
-bool is_comm_label(const std::string& label) {
-  return !is_compute_label(label) && label != to_text(TraceOp::kGc) &&
-         label != to_text(TraceOp::kOptimizer);
-}
-
-/// The largest ratio of the labels that `accept` takes; 1 if there is none.
-template <class Accept>
-double most(const std::vector<std::string>& labels, const std::vector<double>& ratios,
-            Accept&& accept) {
-  double value = 1;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (accept(labels[i])) {
-      value = std::max(value, ratios[i]);
-    }
-  }
-  return value;
-}
-
-/// Pauses hide that passes go together.
-SequenceLengthSign sequences_of(const OpTable& table, const std::vector<std::size_t>& steps,
-                                const Pauses& pauses) {
-  const SequenceLengthSign sign = sequence_length_sign(table, steps);
-  return shows_sequence_length(sign) || !pauses.moving
-             ? sign
-             : sequence_length_sign(table, steps, pauses.outliers);
-}
-
-bool communication_leads(const std::vector<std::string>& labels,
-                         const std::vector<double>& ratios) {
-  return most(labels, ratios, is_comm_label) > most(labels, ratios, is_compute_label);
-}
-
 class Finder {
  public:
-  Finder(const Scene& scene, const Decompositions& blocking,
-         const std::vector<std::vector<double>>& per_step, const Pauses& pauses,
-         const ComputeExcess& traced, const ComputeExcess& compute, const SlowWorkers& slow_workers,
-         const std::optional<SlowTransfers>& transfers, StepTimes usual_transfers, Causes& out)
-      : scene_(scene),
-        table_(scene.table),
-        width_(scene.table.width()),
-        blocking_(blocking),
-        per_step_(per_step),
-        pauses_(pauses),
-        traced_(traced),
-        compute_(compute),
-        slow_workers_(slow_workers),
-        heavy_(heavy_stages(scene.table, compute)),
-        transfers_(transfers),
-        usual_transfers_(std::move(usual_transfers)),
-        out_(out),
-        uneven_(scene.table.steps.size(), 0) {}
-
-  void find_step_patterns() {
-    for_each_in_parallel(uneven_.size(), threads_for(table_.size()), [&](std::size_t s) {
-      uneven_[s] = shows_sequence_length(sequences_of(table_, {s}, pauses_)) ? 1 : 0;
-    });
-    std::vector<double> slowdowns;
-    for (std::size_t s = 0; s < table_.steps.size(); ++s) {
-      slowdowns.push_back(scene_.model.nodelay.span[s] / scene_.model.ideal.optimizer[s]);
-      communication_.push_back(
-          communication_leads(blocking_.by_optype.labels, blocking_.by_optype.per_step[s]));
-    }
-    std::vector<double> sorted = slowdowns;
-    const double middle = median(std::span<double>(sorted));
-    std::vector<std::size_t> workers;
-    for (std::size_t s = 0; s < slowdowns.size(); ++s) {
-      workers.push_back(slowest_worker(s, compute_));
-    }
-    usual_worker_ = width_ > 1 ? with_usual_worker(scene_, workers) : scene_.model.nodelay;
-    for (std::size_t s = 0; s < slowdowns.size(); ++s) {
-      StepPattern step{.step = table_.steps[s], .slowdown = slowdowns[s]};
-      step.stage = static_cast<std::int32_t>(largest(blocking_.by_stage.per_step[s]));
-      step.pattern = pattern_of(s, slowdowns[s], middle);
-      step.worker = step.pattern == Pattern::kGc ? slowest_worker(s, traced_) : workers[s];
-      out_.steps.push_back(step);
-    }
+  /// The steps' patterns go to `out`.
+  Finder(const Findings& found, StepPatterns patterns, Causes& out)
+      : found_(found),
+        table_(found.scene.table),
+        slow_workers_(found.slow_workers),
+        heavy_(found.heavy),
+        uneven_(std::move(patterns.uneven)),
+        communication_(std::move(patterns.communication)),
+        out_(out) {
+    out_.steps = std::move(patterns.steps);
   }
 
   /// First what is someone's fault, what saves most before, then what is the job's own.
@@ -130,13 +40,14 @@ class Finder {
       for (std::size_t i = 0; i < slow_workers_.workers.size(); ++i) {
         add_slow_worker(i);
       }
-    } else if (width_ == 1 && out_.straggling && !paused && out_.workers.rem &&
+    } else if (found_.width() == 1 && out_.straggling && !paused && out_.workers.rem &&
                *out_.workers.rem >= kExplains) {
       add_lone_worker();
     }
-    const bool no_peers = width_ == 1 && !out_.causes.empty();
+    const bool no_peers = found_.width() == 1 && !out_.causes.empty();
     const double transfers = transfers_save();
-    if (transfers_ && transfers >= kWorthNaming && !are_with_a_slow_worker(*transfers_)) {
+    if (found_.transfers && transfers >= kWorthNaming &&
+        !are_with_a_slow_worker(*found_.transfers)) {
       add_slow_transfers(transfers);
       last_to_front_if(transfers > workers_save());
     }
@@ -160,7 +71,7 @@ class Finder {
     if (!out_.causes.empty()) {
       return;
     }
-    if (communication_leads(blocking_.by_optype.labels, blocking_.by_optype.ratio)) {
+    if (communication_leads(found_.blocking.by_optype.labels, found_.blocking.by_optype.ratio)) {
       add(Pattern::kCommunication, communication_text());
     } else {
       add(Pattern::kMixed, "no worker, stage, transfer or kind of pass stands out");
@@ -175,44 +86,20 @@ class Finder {
       return false;
     }
     const auto is_slow = [&](std::uint32_t lane) {
-      const std::size_t worker = static_cast<std::size_t>(slow.from) * width_ + lane;
+      const std::size_t worker = static_cast<std::size_t>(slow.from) * found_.width() + lane;
       return std::ranges::count(slow_workers_.workers, worker) > 0;
     };
-    const auto& groups = scene_.graph.scopes.of(Scope::kPeers);
+    const auto& groups = found_.scene.graph.scopes.of(Scope::kPeers);
     return std::ranges::any_of(groups, [&](const std::vector<std::uint32_t>& lanes) {
       return std::ranges::count(lanes, slow.lane) > 0 && std::ranges::any_of(lanes, is_slow);
     });
   }
 
-  /// Of a step: by what its computation takes more than its peers', or by S_w without peers.
-  std::size_t slowest_worker(std::size_t s, const ComputeExcess& compute) const {
-    if (width_ == 1) {
-      return largest(per_step_[s]);
-    }
-    const auto first = compute.late_s.begin() + static_cast<std::ptrdiff_t>(s * compute.workers);
-    const auto most = std::max_element(first, first + static_cast<std::ptrdiff_t>(compute.workers));
-    return *most > 0 ? static_cast<std::size_t>(most - first) : largest(per_step_[s]);
-  }
-
-  /// Whether a worker that is slower than its peers is so in a step, at least half as much.
-  bool is_slow_in(std::size_t worker, std::size_t s) const {
-    const std::size_t at = s * compute_.workers + worker;
-    return compute_.late_s[at] >=
-           compute_.usual_s[at] * compute_.share(compute_.late_s, worker) / 2;
-  }
-
-  /// Of several, and of one beside pauses, neither of which explains half alone.
-  bool has_slow_beside_others(std::size_t s) const {
-    return (slow_workers_.together || (pauses_.moving && slow_workers_.worth_naming())) &&
-           std::ranges::any_of(slow_workers_.workers,
-                               [&](std::size_t worker) { return is_slow_in(worker, s); });
-  }
-
   double transfers_save() const {
-    return saved(pairwise_mean(usual_transfers_.span), mean_nodelay(scene_));
+    return saved(pairwise_mean(found_.usual_transfers.span), mean_nodelay(found_.scene));
   }
 
-  double pauses_save() const { return pauses_.moving ? pauses_.planned.saves : 0; }
+  double pauses_save() const { return found_.pauses.moving ? found_.pauses.planned.saves : 0; }
 
   void last_to_front_if(bool saves_more) {
     if (saves_more) {
@@ -233,57 +120,6 @@ class Finder {
     }
     const double fault = std::max({workers_save(), transfers_save(), pauses_save()});
     return heavy && saves >= kExplains * fault;
-  }
-
-  /// Whether what is lost in a step is half gone in a timeline.
-  bool explains(const StepTimes& without, std::size_t s, double stays = 0) const {
-    const double now = scene_.model.nodelay.span[s];
-    return now - without.span[s] - stays >= kExplains * (now - scene_.model.ideal.optimizer[s]);
-  }
-
-  /// One stage's transfers make it stand out, too, so that where they waste more than computation
-  /// its passes must be longer than other stages'.
-  bool stage_explains(std::size_t s, double slowdown) const {
-    const std::vector<double>& ratios = blocking_.by_stage.per_step[s];
-    return table_.stages > 1 && stands_out(ratios, slowdown) &&
-           (!communication_[s] ||
-            std::ranges::count(heavy_.stages, static_cast<std::int32_t>(largest(ratios))) > 0);
-  }
-
-  /// Pauses of some workers, not those of all at once.
-  bool pauses_explain(std::size_t s) const {
-    return pauses_.moving && explains(pauses_.without, s, pauses_.shared_s[s]);
-  }
-
-  Pattern pattern_of(std::size_t s, double slowdown, double middle) const {
-    if (slowdown < kStraggling) {
-      return Pattern::kNone;
-    }
-    if (pauses_explain(s)) {
-      return Pattern::kGc;
-    }
-    if (width_ > 1 ? explains(usual_worker_, s) || has_slow_beside_others(s)
-                   : stands_out(per_step_[s], slowdown)) {
-      return Pattern::kWorker;
-    }
-    if (explains(usual_transfers_, s)) {
-      return Pattern::kCommunication;
-    }
-    if (uneven_[s] != 0) {
-      return Pattern::kSequenceLength;
-    }
-    if (stage_explains(s, slowdown)) {
-      return Pattern::kStage;
-    }
-    if (communication_[s]) {
-      return Pattern::kCommunication;
-    }
-    if (slowdown < kOneOffSlower * middle) {
-      return Pattern::kMixed;
-    }
-    const double without =
-        (pauses_.without.span[s] + pauses_.shared_s[s]) / scene_.model.ideal.optimizer[s];
-    return pauses_.moving && without < kOneOffSlower * middle ? Pattern::kGc : Pattern::kOneOff;
   }
 
   /// Share of the slow steps for which `shows` holds; of all if none is slow.
@@ -310,17 +146,17 @@ class Finder {
     const double confidence = share([&](std::size_t s) {
       switch (pattern) {
         case Pattern::kWorker:
-          return width_ > 1 ? is_slow_in(worker, s) : out_.steps[s].worker == worker;
+          return found_.width() > 1 ? found_.is_slow_in(worker, s) : out_.steps[s].worker == worker;
         case Pattern::kStage:
           return out_.steps[s].stage + 1 == table_.stages ||
                  std::ranges::count(heavy_.stages, out_.steps[s].stage) > 0;
         case Pattern::kSequenceLength:
           return uneven_[s] != 0;
         case Pattern::kCommunication:
-          return communication_[s] ||
-                 saved(usual_transfers_.span[s], scene_.model.nodelay.span[s]) >= kWorthNaming;
+          return communication_[s] || saved(found_.usual_transfers.span[s],
+                                            found_.scene.model.nodelay.span[s]) >= kWorthNaming;
         case Pattern::kGc:
-          return pauses_explain(s);
+          return found_.pauses_explain(s);
         default:
           return out_.steps[s].pattern == pattern;
       }
@@ -333,19 +169,19 @@ class Finder {
   }
 
   /// Mean duration of a type, of one worker or (if `others`) of the others: those of its stage, or
-  /// of the other stages if there is one width_rank.
+  /// of the other stages if there is one found_.width()rank.
   double mean_of(TraceOp type, std::size_t worker, bool others, std::size_t step) const {
     double sum = 0, count = 0;
     for (std::size_t n = 0; n < table_.nodes.size(); ++n) {
       const OpNode& node = table_.nodes[n];
-      const bool own_stage = static_cast<std::size_t>(node.stage) == worker / width_;
-      if (node.type != type || (!own_stage && !(others && width_ == 1))) {
+      const bool own_stage = static_cast<std::size_t>(node.stage) == worker / found_.width();
+      if (node.type != type || (!own_stage && !(others && found_.width() == 1))) {
         continue;
       }
-      for (std::size_t d = 0; d < width_; ++d) {
-        const bool own = own_stage && d == worker % width_;
+      for (std::size_t d = 0; d < found_.width(); ++d) {
+        const bool own = own_stage && d == worker % found_.width();
         if (own != others) {
-          sum += static_cast<double>(table_.duration(n)[step * width_ + d]);
+          sum += static_cast<double>(table_.duration(n)[step * found_.width() + d]);
           count += 1;
         }
       }
@@ -395,7 +231,7 @@ class Finder {
     }
     std::size_t steps = 0;
     for (std::size_t s = 0; s < table_.steps.size(); ++s) {
-      steps += is_slow_in(worker, s) ? 1U : 0U;
+      steps += found_.is_slow_in(worker, s) ? 1U : 0U;
     }
     add(Pattern::kWorker,
         fmt::format("rank {} is {:.3g} times slower in {} in {} of {} steps", rank, slow->factor,
@@ -412,7 +248,7 @@ class Finder {
   }
 
   void add_slow_transfers(double saves) {
-    const SlowTransfers& slow = *transfers_;
+    const SlowTransfers& slow = *found_.transfers;
     const auto dp_rank = static_cast<std::size_t>(place_of(table_, slow.lane).dp_rank);
     std::vector<std::int32_t> ranks = {table_.rank(slow.from, slow.lane)};
     std::string between = fmt::format("of stage {} in dp_rank {}", slow.from, dp_rank);
@@ -481,17 +317,17 @@ class Finder {
     return fmt::format(
         "single passes take {:.3g} s longer than the others of their stage, {} on {} of {} "
         "workers; if all paused at the same time a step would save {:.0f} % of its time",
-        pauses_.typical_s, pauses_.outliers.size(), pauses_.workers, table_.ranks.size(),
-        100 * pauses_.planned.saves);
+        found_.pauses.typical_s, found_.pauses.outliers.size(), found_.pauses.workers,
+        table_.ranks.size(), 100 * found_.pauses.planned.saves);
   }
 
   std::string communication_text() const {
-    const auto& labels = blocking_.by_optype.labels;
+    const auto& labels = found_.blocking.by_optype.labels;
     std::size_t top = 0;
     double ratio = 0;
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      if (is_comm_label(labels[i]) && blocking_.by_optype.ratio[i] > ratio) {
-        ratio = blocking_.by_optype.ratio[i];
+      if (is_comm_label(labels[i]) && found_.blocking.by_optype.ratio[i] > ratio) {
+        ratio = found_.blocking.by_optype.ratio[i];
         top = i;
       }
     }
@@ -499,21 +335,13 @@ class Finder {
                        labels[top], ratio);
   }
 
-  const Scene& scene_;
+  const Findings& found_;
   const OpTable& table_;
-  std::size_t width_;
-  const Decompositions& blocking_;
-  const std::vector<std::vector<double>>& per_step_;
-  const Pauses& pauses_;
-  const ComputeExcess& traced_;
-  const ComputeExcess& compute_;     // without pauses that move over the workers
   const SlowWorkers& slow_workers_;  // the first of out_.slowest
-  HeavyStages heavy_;
-  const std::optional<SlowTransfers>& transfers_;
-  StepTimes usual_transfers_, usual_worker_;  // T without the slow ones
-  Causes& out_;
+  const HeavyStages& heavy_;
   std::vector<char> uneven_;
   std::vector<bool> communication_;
+  Causes& out_;
 };
 
 }  // namespace
@@ -593,9 +421,17 @@ Causes find_causes(const Scene& scene, const Decompositions& blocking,
   }
   std::stable_sort(out.remedies.begin(), out.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saves > b.saves; });
-  Finder finder(scene, blocking, per_step, pauses, traced, compute, slow_workers, transfers,
-                std::move(usual_transfers), out);
-  finder.find_step_patterns();
+  const Findings found{.scene = scene,
+                       .blocking = blocking,
+                       .per_step = per_step,
+                       .pauses = pauses,
+                       .traced = traced,
+                       .compute = compute,
+                       .slow_workers = slow_workers,
+                       .heavy = heavy_stages(scene.table, compute),
+                       .transfers = transfers,
+                       .usual_transfers = std::move(usual_transfers)};
+  Finder finder(found, find_step_patterns(found), out);
   finder.find_causes();
   return out;
 }

@@ -246,8 +246,7 @@ CommandBody define(CLI::App& app) {
               "--metis-hostfile FILE --metis-clusterfile FILE");
     }
     for (const CLI::Option* option : app.get_options()) {
-      if (option->count() > 0 && option->get_group().starts_with("A model of ours") &&
-          option->get_name() != "--deadline") {
+      if (option->count() > 0 && option->get_group().starts_with("A model of ours")) {
         throw Error("only plans of --model take this").field(option->get_name());
       }
     }

@@ -11,12 +11,12 @@
 
 #include "app/plan/job_plan_input.h"
 #include "app/plan/price_journal.h"
+#include "app/plan/search_stop.h"
 #include "app/report_flags.h"
 #include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/output_capture.h"
 #include "base/progress.h"
-#include "base/stop_signal.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step_sample.h"
 
@@ -97,11 +97,9 @@ ExitCode run_priced_search(const JobPlanInput& input, Planner& planner) {
   }
   const bool whole = planner.explain(report) && !stopped;
   if (!whole) {
-    const bool writes = !options.output.empty() || options.report.wanted();
-    fmt::print(standard_error(), "{}{}\n",
-               stopped ? "lockstep: stopped: the best plans found by now"
-                       : "lockstep: stopped: what would change the choice is by closed form",
-               writes ? "; no file is written" : "");
+    say_stopped(
+        stopped ? "the best plans found by now" : "what would change the choice is by closed form",
+        !options.output.empty() || options.report.wanted());
   }
   const std::string json = with_command(to_text(planner.json(report)));
   if (whole) {

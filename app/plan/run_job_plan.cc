@@ -41,7 +41,7 @@ class JobPlanner {
  public:
   explicit JobPlanner(const JobPlanInput& input)
       : input_(input), options_(input.options), exact_(input.exact), sprayed_(options_.spray) {
-    compute_times_of(exact_);  // refuses a profile that cannot be read, once
+    compute_times_of(exact_);  // refuses a profile of another GPU, once
     problem_.base = exact_.job;
     problem_.axes = input.words.axes;
     problem_.topology = &input.topology;
@@ -267,10 +267,9 @@ void define_job_plan_options(CLI::App& app, JobPlanOptions& options) {
       ->capture_default_str()
       ->group(group);
   app.add_option(
-         "--deadline", options.deadline,
-         "end the search after so long, such as 50s, with the best found; what that is then "
-         "hangs on the machine")
-      ->group(group);
+      "--deadline", options.deadline,
+      "end the search after so long, such as 50s, with the best found; what that is then hangs on "
+      "the machine");
   app.add_option("--gpu-price", options.gpu_price,
                  "US dollars a GPU and hour; or by type: H100=2.50,A100=1.20")
       ->group(group);

@@ -235,7 +235,10 @@ ExitCode run_metis(const MetisOptions& options) {
   const std::vector<std::string> missing = left_out(problem);
   const double cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   const double best_ms = found.front().price.total();
-  const double gap = best_ms == result.bound_ms ? 0 : best_ms / result.bound_ms - 1;
+  std::optional<double> gap;  // none beside a bound below no time (strict)
+  if (best_ms == result.bound_ms || result.bound_ms > 0) {
+    gap = best_ms == result.bound_ms ? 0 : best_ms / result.bound_ms - 1;
+  }
   if (!options.output.empty() && !stop.interrupted()) {
     make_folder(options.output);
     write_file((fs::path(options.output) / "ranking.txt").string(), ranking(found));
@@ -249,7 +252,7 @@ ExitCode run_metis(const MetisOptions& options) {
                                                    {"cost", options.cost},
                                                    {"time_s", best_ms / 1000},
                                                    {"bound_s", result.bound_ms / 1000},
-                                                   {"gap", gap},
+                                                   {"gap", gap ? Json(*gap) : Json()},
                                                    {"exact", result.exact},
                                                    {"search_cpu_s", cpu_s},
                                                    {"left_out", missing},
@@ -270,8 +273,9 @@ ExitCode run_metis(const MetisOptions& options) {
     fmt::print(
         standard_error(),
         "lockstep: note: {}no sound plan is below {:.2f} ms, bound and gap are {:.2f} ms and "
-        "{:.2g} %; searched in {:.3f} s of CPU\n",
-        result.exact ? "proven: " : "", result.bound_ms, result.bound_ms, 100 * gap, cpu_s);
+        "{}; searched in {:.3f} s of CPU\n",
+        result.exact ? "proven: " : "", result.bound_ms, result.bound_ms,
+        gap ? fmt::format("{:.2g} %", 100 * *gap) : "not to be told", cpu_s);
   }
   return stop.ended("the best plans found by now",
                     !options.output.empty() || options.report.wanted());

@@ -10,8 +10,6 @@
 #include "app/plan/job_plan_input.h"
 #include "app/plan/mixed_plan_report.h"
 #include "app/plan/priced_search.h"
-#include "base/file.h"
-#include "generator/compute/profile_files.h"
 #include "generator/exact/rank_sizes.h"
 
 namespace lockstep {
@@ -184,16 +182,17 @@ class MixedPlanner {
 
   /// A profile is of one type: the others take the roofline's times.
   void pick_profile(ExactJob& exact) {
-    if (exact.profile.empty()) {
+    if (exact.measured == nullptr) {
       return;
     }
-    const OperatorProfile profile = read_profile_files(exact.profile);
+    const OperatorProfile& profile = *exact.measured;
     const GpuSpec* measured = find_gpu_spec(profile.gpu);
     const GpuSpec& own = gpu_spec(exact.job.gpu_type);
     if (measured != nullptr && measured->name != own.name) {
       notes_.push_back(fmt::format("{} is of {}: times of {} are the roofline's", exact.profile,
                                    measured->name, own.name));
       exact.profile.clear();
+      exact.measured.reset();
     }
   }
 

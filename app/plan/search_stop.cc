@@ -20,10 +20,7 @@ std::function<bool()> stop_after(const std::string& deadline) {
   return [end] { return std::chrono::steady_clock::now() >= end; };
 }
 
-ExitCode SearchStop::ended(const std::string& what, bool writes) const {
-  if (!interrupted()) {
-    return ExitCode::kDone;
-  }
+ExitCode say_stopped(const std::string& what, bool writes) {
   fmt::print(standard_error(), "lockstep: stopped: {}{}\n", what,
              writes ? "; no file is written" : "");
   return ExitCode::kInterrupted;

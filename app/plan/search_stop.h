@@ -12,6 +12,9 @@ namespace lockstep {
 /// the flag.
 std::function<bool()> stop_after(const std::string& deadline);
 
+/// Says on standard error what Ctrl-C means for `what`. Returns its exit code.
+ExitCode say_stopped(const std::string& what, bool writes);
+
 /// What ends a search with what it has: Ctrl-C, and --deadline. While one lives, signals do not end
 /// the process.
 class SearchStop {
@@ -25,8 +28,10 @@ class SearchStop {
   std::function<bool()> asked() const {
     return [this] { return interrupted() || (over_ && over_()); };
   }
-  /// The exit code, after saying on standard error what interrupted() means for `what`.
-  ExitCode ended(const std::string& what, bool writes) const;
+  /// The exit code; say_stopped() if interrupted().
+  ExitCode ended(const std::string& what, bool writes) const {
+    return interrupted() ? say_stopped(what, writes) : ExitCode::kDone;
+  }
 
  private:
   Interruptible signal_;

@@ -20,7 +20,7 @@ std::string_view type_named(const std::string& text) {
 }  // namespace
 
 ComputeTimes::ComputeTimes(const GpuSpec& gpu, Precision precision,
-                           std::optional<OperatorProfile> profile)
+                           std::shared_ptr<const OperatorProfile> profile)
     : gpu_(under_load(gpu)), precision_(precision), profile_(std::move(profile)) {
   peak_flops(gpu, precision);
   if (profile_) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "base/units.h"
@@ -25,7 +26,7 @@ class ComputeTimes {
   /// ERRORS: the GPU has not the precision; a profile of another GPU type (a name that gpu_spec()
   /// does not know is taken as it is).
   ComputeTimes(const GpuSpec& gpu, Precision precision,
-               std::optional<OperatorProfile> profile = std::nullopt);
+               std::shared_ptr<const OperatorProfile> profile = nullptr);
 
   /// The median of the profile, between_measured() or operator_time(). O(log size of the profile),
   /// or O(its size) the first time that an operator which it lacks is asked for. ERRORS: as
@@ -36,7 +37,7 @@ class ComputeTimes {
  private:
   GpuSpec gpu_;
   Precision precision_;
-  std::optional<OperatorProfile> profile_;
+  std::shared_ptr<const OperatorProfile> profile_;      ///< may be none
   std::map<OperatorKey, std::optional<Time>> between_;  ///< of what was asked for and not measured
   Counts counts_;
 };

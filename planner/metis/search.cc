@@ -72,16 +72,13 @@ class Part {
   /// What the plans take at least that run() did not come to.
   double open() const { return open_; }
 
-  /// The cheapest plans, cheapest first.
+  /// The cheapest plans, cheapest first. Once.
   std::vector<Ranked> run(const Limits& limits) {
     limits_ = limits;
-    const std::int64_t most_work = limits.work > 0 ? work_ + limits.work : 0;
-    ends_.clear();
     labels_.assign(1, Label{.bound = outlook_->left(0, 0, 0) + batch_ms()});
     nodes_.assign(static_cast<std::size_t>(gpus() + 1),
                   std::vector<std::vector<int>>(static_cast<std::size_t>(problem_.layers + 1)));
     nodes_[0][0].push_back(0);
-    open_ = kFar;
     bool ended = false;
     for (int used = 0; used < gpus(); ++used) {
       for (std::int64_t done = 0; done < problem_.layers; ++done) {
@@ -89,7 +86,8 @@ class Part {
         const std::vector<int> here =
             std::move(nodes_[static_cast<std::size_t>(used)][static_cast<std::size_t>(done)]);
         for (const int label : here) {
-          ended = ended || (most_work > 0 && work_ >= most_work) || (limits.stop && limits.stop());
+          ended =
+              ended || (limits.work > 0 && work_ >= limits.work) || (limits.stop && limits.stop());
           if (ended) {
             open_ = std::min(open_, labels_[static_cast<std::size_t>(label)].bound);
             continue;
@@ -106,7 +104,7 @@ class Part {
       const Price price = price_plan(problem_, plan);
       best.push_back({std::move(plan), price});
     }
-    labels_ = {};
+    labels_ = {};  // the other parts need the memory
     nodes_ = {};
     return best;
   }

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -123,7 +124,8 @@ TEST(BetweenMeasured, MemoryByItsBytes) {
 TEST(ComputeTimes, CountsWhatLiesBetween) {
   ComputeTimes times(
       gpu_spec("H100"), Precision::kBf16,
-      profile({{product(1024, 64, 64), Time::us(50)}, {product(4096, 64, 64), Time::us(50)}}));
+      std::make_shared<OperatorProfile>(
+          profile({{product(1024, 64, 64), Time::us(50)}, {product(4096, 64, 64), Time::us(50)}})));
   const Time between_both = times(product(2048, 64, 64));
   EXPECT_GT(between_both, Time::us(40));
   EXPECT_LT(between_both, Time::us(60));

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -84,7 +85,8 @@ TEST(Profile, AttentionOfAWindowIsNotTheWholeOne) {
   OperatorProfile profile;
   profile.gpu = "H100";
   profile.times[key] = {Time::us(5000), Time(), 1};
-  ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
+  ComputeTimes times(gpu_spec("H100"), Precision::kBf16,
+                     std::make_shared<OperatorProfile>(profile));
   EXPECT_EQ(times(attention_of(512 * kKey)), Time::us(5000));
   EXPECT_LT(times(attention_of(100 * kKey)), Time::us(1000));  // a window
   Operator gathered = attention_of(512 * kKey);                // a quarter's queries, of everywhere
@@ -115,7 +117,8 @@ TEST(Profile, BytesOfOtherWorkAreAnotherOperator) {
       "work": "rms-norm", "backward": true, "median_s": 7e-6})";
   const OperatorProfile profile = read_profile_json(with_operators(any + "," + norm), "p.json");
   EXPECT_EQ(read_profile_json(to_profile_json(profile), "p.json"), profile);
-  ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
+  ComputeTimes times(gpu_spec("H100"), Precision::kBf16,
+                     std::make_shared<OperatorProfile>(profile));
   EXPECT_EQ(times(op), Time::us(7));
   op.backward = false;
   EXPECT_EQ(times(op), Time::us(3));

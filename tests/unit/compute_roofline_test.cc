@@ -1,4 +1,5 @@
 #include <limits>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -141,7 +142,8 @@ TEST(ComputeTimes, MeasuredBeforeModelled) {
   OperatorProfile profile;
   profile.gpu = "NVIDIA H100 SXM5";
   profile.times[key_of(product(64, 64, 64), Precision::kBf16)] = {Time::us(7), Time(), 3};
-  ComputeTimes times(gpu_spec("H100"), Precision::kBf16, profile);
+  ComputeTimes times(gpu_spec("H100"), Precision::kBf16,
+                     std::make_shared<OperatorProfile>(profile));
   EXPECT_EQ(times(product(64, 64, 64)), Time::us(7));
   EXPECT_EQ(times(product(64, 64, 65)),
             operator_time(product(64, 64, 65), under_load(gpu_spec("H100")), Precision::kBf16));
@@ -151,7 +153,9 @@ TEST(ComputeTimes, MeasuredBeforeModelled) {
 TEST(ComputeTimes, Refused) {
   OperatorProfile profile;
   profile.gpu = "A100";
-  EXPECT_THROW(ComputeTimes(gpu_spec("H100"), Precision::kBf16, profile), Error);
+  EXPECT_THROW(
+      ComputeTimes(gpu_spec("H100"), Precision::kBf16, std::make_shared<OperatorProfile>(profile)),
+      Error);
   EXPECT_THROW(ComputeTimes(gpu_spec("A100"), Precision::kFp8), Error);
   ComputeTimes times(gpu_spec("H100"), Precision::kBf16);
   EXPECT_THROW(times(memory(-1)), Error);

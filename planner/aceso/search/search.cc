@@ -17,7 +17,6 @@ namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kManyOps = 1200, kMostOps = 4000;
-constexpr std::int64_t kManyLabels = 2300;     ///< at an op
 constexpr std::int64_t kPassWork = 2'500'000;  ///< of a pass after the first
 
 /// One microbatch's share of the search.
@@ -192,8 +191,9 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
     std::int64_t layers_apart;  ///< 0: cuts anywhere
     std::int64_t labels;
     double slack;
+    bool afresh = false;  ///< labels that the pass before has dropped are no proof
   };
-  std::vector<Pass> passes = {{1, 30, 0.06}, {0, kManyLabels, 0.004}};
+  std::vector<Pass> passes = {{1, 30, 0.06}, {0, 2300, 0.004, true}};
   if (problem.ops() > kManyOps) {
     passes = {{std::max<std::int64_t>(1, problem.ops() / 1600), 30, 0.06}, {1, 30, 1e9}};
     if (problem.ops() <= kMostOps) {
@@ -201,7 +201,7 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
     }
   }
   for (const Pass& pass : passes) {
-    if (pass.labels == kManyLabels) {  // labels that the pass before has dropped are no proof
+    if (pass.afresh) {
       result.removed.clear();
       all = branches(problem, ours, result);
     }
