@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -112,7 +113,8 @@ TEST(Plan, HasWhatTheGeneratorAsksFor) {
     const Job job = job_of(model, 4, tp, sp);
     const ProfilePlan plan = plan_profile(job);
     const Measurements times = measured(plan.kernels);
-    ComputeTimes compute(gpu_spec("H200"), job.precision, operator_profile(plan, times));
+    ComputeTimes compute(gpu_spec("H200"), job.precision,
+                         std::make_shared<OperatorProfile>(operator_profile(plan, times)));
     (void)exact_workload(job, std::ref(compute));
     EXPECT_EQ(compute.counts().modelled, 0) << model;
     EXPECT_GT(compute.counts().measured, 20) << model;
