@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -70,9 +71,11 @@ double joules(const JobProblem& problem, const JobPlan& plan) {
 }
 
 std::string row(const JobProblem& problem, const JobPlan& plan) {
-  std::string text =
-      fmt::format("{:>11} {:>11} {:>11}", plan.priced ? time_text(plan.step.step_s) : "-",
-                  time_text(plan.floor.step_s), to_text(plan.memory));
+  std::string text = fmt::format("{:>11} {:>11} {:>11}",
+                                 plan.priced         ? time_text(plan.step.step_s)
+                                 : plan.beyond_s > 0 ? "> " + time_text(plan.beyond_s)
+                                                     : "-",
+                                 time_text(plan.floor.step_s), to_text(plan.memory));
   if (problem.rates.usd_per_hour > 0) {
     text += fmt::format(" {:>9.4g}", dollars(problem, plan));
   }
@@ -92,6 +95,14 @@ std::string header(const JobProblem& problem) {
   text += problem.rates.usd_per_hour > 0 ? fmt::format(" {:>9}", "USD") : "";
   text += problem.rates.busy_watts > 0 ? fmt::format(" {:>9}", "MJ") : "";
   return text + "  plan\n";
+}
+
+/// Those whose replay was given up.
+std::vector<JobPlan> beaten_plans(const JobSearchResult& result) {
+  std::vector<JobPlan> beaten;
+  std::ranges::copy_if(result.next, std::back_inserter(beaten),
+                       [](const JobPlan& plan) { return plan.beyond_s > 0; });
+  return beaten;
 }
 
 std::string gap_text(const JobPlanReport& report, const JobProblem& problem) {
@@ -125,6 +136,9 @@ Json plan_json(const JobPlan& plan, const JobProblem& problem) {
                {"step_s", plan.priced ? Json(plan.step.step_s) : Json()},
                {"bound_s", plan.floor.step_s},
                {"memory_bytes", plan.memory.count()}};
+  if (plan.beyond_s > 0) {
+    json["beyond_s"] = plan.beyond_s;
+  }
   if (plan.priced) {
     json["tokens_per_s"] = tokens_a_second(problem, plan);
     Json parts = Json::object();
@@ -191,9 +205,10 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   const JobSearchResult& result = report.result;
   const JobPlan& best = result.plans.front();
   std::string text =
-      fmt::format("{} on {} GPUs of {}: {} cuts, {} plans looked at, {} fit {}, {} replayed\n",
+      fmt::format("{} on {} GPUs of {}: {} cuts, {} plans looked at, {} fit {}, {} replayed{}\n",
                   report.model, best.job.gpus, report.topology, result.nodes, result.leaves,
-                  result.fitting, to_text(problem.memory_limit), result.replays);
+                  result.fitting, to_text(problem.memory_limit), result.replays,
+                  result.beaten == 0 ? "" : fmt::format(", {} given up as slower", result.beaten));
   text +=
       fmt::format("best: {}\n  {}{} a step, {:.4g} tokens/s; {} of memory\n", plan_text(best.job),
                   best.priced ? "" : "not replayed; at least ", time_text(best.step_s()),
@@ -212,6 +227,9 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   text += "\nreplayed, best first\n" + header(problem);
   for (std::size_t i = 0; i < std::min(kListed, result.plans.size()); ++i) {
     text += row(problem, result.plans[i]);
+  }
+  for (const JobPlan& plan : beaten_plans(result)) {
+    text += row(problem, plan);
   }
   if (const JobPlan* other = runner_up(result); other != nullptr) {
     text += why_text(best, *other);
@@ -338,6 +356,7 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
           {"simulate", report.words},
           {"front", plans_json(result.front, problem)},
           {"plans", plans_json(result.plans, problem)},
+          {"beaten", plans_json(beaten_plans(result), problem)},
           {"runner_up", other == nullptr ? Json() : plan_json(*other, problem)},
           {"neighbours", std::move(neighbours_list)},
           {"tipping_points", std::move(tipping)},

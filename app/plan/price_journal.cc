@@ -10,6 +10,10 @@
 namespace lockstep {
 namespace {
 
+std::int64_t work_of(const JsonView& line) {
+  return line["work"].integer(0, std::numeric_limits<std::int64_t>::max() / 1024);
+}
+
 PricedStep step_of(const JsonView& line) {
   PricedStep step;
   step.step_s = line["step_s"].number();
@@ -25,7 +29,7 @@ PricedStep step_of(const JsonView& line) {
     step.bubble_s = line["bubble_s"].number();
   }
   if (line.has("work")) {
-    step.work = line["work"].integer(0, std::numeric_limits<std::int64_t>::max() / 1024);
+    step.work = work_of(line);
   }
   if (!(step.step_s > 0)) {
     throw line["step_s"].error("expected a time above 0");
@@ -33,18 +37,28 @@ PricedStep step_of(const JsonView& line) {
   return step;
 }
 
-constexpr JournalKind kPrices{"lockstep-plan-prices/1", "plan",
-                              [](const JsonView& line) { step_of(line); }};
+Price price_of(const JsonView& line) {
+  if (!line.has("beyond_s")) {
+    return step_of(line);
+  }
+  if (!(line["beyond_s"].number() > 0)) {
+    throw line["beyond_s"].error("expected a time above 0");
+  }
+  return Price(work_of(line), line["beyond_s"].number());
+}
 
-PricedStep step_of(const Json& line) { return step_of(JsonView(line, "the journal")); }
+constexpr JournalKind kPrices{"lockstep-plan-prices/1", "plan",
+                              [](const JsonView& line) { price_of(line); }};
+
+Price price_of(const Json& line) { return price_of(JsonView(line, "the journal")); }
 
 }  // namespace
 
-std::map<std::string, PricedStep> read_price_journal(std::string_view text, const std::string& file,
-                                                     std::string_view problem) {
-  std::map<std::string, PricedStep> prices;
+std::map<std::string, Price> read_price_journal(std::string_view text, const std::string& file,
+                                                std::string_view problem) {
+  std::map<std::string, Price> prices;
   for (const auto& [plan, line] : read_line_journal(text, file, kPrices, problem)) {
-    prices.emplace(plan, step_of(line));
+    prices.emplace(plan, price_of(line));
   }
   return prices;
 }
@@ -52,17 +66,21 @@ std::map<std::string, PricedStep> read_price_journal(std::string_view text, cons
 PriceJournal::PriceJournal(std::string path, std::string problem)
     : lines_(std::move(path), kPrices, std::move(problem)) {}
 
-std::optional<PricedStep> PriceJournal::find(const std::string& plan) const {
+std::optional<Price> PriceJournal::find(const std::string& plan) const {
   const std::optional<Json> line = lines_.find(plan);
-  return line ? std::optional(step_of(*line)) : std::nullopt;
+  return line ? std::optional(price_of(*line)) : std::nullopt;
 }
 
-void PriceJournal::add(const std::string& plan, const PricedStep& step) {
-  lines_.add(plan, {{"step_s", step.step_s},
-                    {"compute_s", step.compute_s},
-                    {"exposed_s", step.exposed_s},
-                    {"bubble_s", step.bubble_s},
-                    {"work", step.work}});
+void PriceJournal::add(const std::string& plan, const Price& price) {
+  if (!price.step) {
+    lines_.add(plan, {{"beyond_s", price.beyond_s}, {"work", price.work}});
+    return;
+  }
+  lines_.add(plan, {{"step_s", price.step->step_s},
+                    {"compute_s", price.step->compute_s},
+                    {"exposed_s", price.step->exposed_s},
+                    {"bubble_s", price.step->bubble_s},
+                    {"work", price.step->work}});
 }
 
 }  // namespace lockstep

@@ -16,16 +16,16 @@ class PriceJournal {
   /// ERRORS: as LineJournal.
   PriceJournal(std::string path, std::string problem);
 
-  std::optional<PricedStep> find(const std::string& plan) const;
-  /// ERRORS: it cannot be written.
-  void add(const std::string& plan, const PricedStep& step);
+  std::optional<Price> find(const std::string& plan) const;
+  /// A step, or beyond what time it is known to end. ERRORS: it cannot be written.
+  void add(const std::string& plan, const Price& price);
 
  private:
   LineJournal lines_;
 };
 
 /// Reads a journal's text into prices by plan. ERRORS: Error with file and line.
-std::map<std::string, PricedStep> read_price_journal(std::string_view text, const std::string& file,
-                                                     std::string_view problem);
+std::map<std::string, Price> read_price_journal(std::string_view text, const std::string& file,
+                                                std::string_view problem);
 
 }  // namespace lockstep

@@ -4,18 +4,23 @@
 
 namespace lockstep {
 
-Price price_once(PriceJournal& journal, const std::string& key,
-                 const std::function<PricedStep()>& replay) {
-  if (std::optional<PricedStep> known = journal.find(key)) {
+Price price_once(PriceJournal& journal, const std::string& key, const ReplayLimits& limits,
+                 const std::function<PricedStep(const ReplayLimits& limits)>& replay) {
+  const double latest_s = limits.latest.seconds();
+  if (const std::optional<Price> known = journal.find(key);
+      known && (known->step || known->beyond_s >= latest_s)) {
     return *known;
   }
+  Price price(0);
   try {
-    PricedStep step = replay();
-    journal.add(key, step);
-    return step;
+    price = replay(limits);
   } catch (const ReplayGivenUp& given_up) {
-    return Price(given_up.work());
+    price = Price(given_up.work(), given_up.late() ? latest_s : 0);
   }
+  if (price.step || price.beyond_s > 0) {
+    journal.add(key, price);
+  }
+  return price;
 }
 
 std::vector<std::string> search_notes(const JobPlanOptions& options, const SearchFacts& facts) {
@@ -28,7 +33,7 @@ std::vector<std::string> search_notes(const JobPlanOptions& options, const Searc
   if (facts.too_large > 0) {
     notes.push_back(fmt::format(
         "{} plans that came first are too large for the replay, more than {} operations of ranks "
-        "that differ or twice the effort: their closed form bounds them (--max-replay, "
+        "that differ or too much of the effort: their closed form bounds them (--max-replay, "
         "--effort)",
         facts.too_large, options.max_replay));
   }

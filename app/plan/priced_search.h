@@ -23,9 +23,10 @@
 namespace lockstep {
 
 /// The price of the plan that `key` names: the journal's, else what `replay` finds, which is then
-/// added; no step where the replay is given up as too large. ERRORS: those of both.
-Price price_once(PriceJournal& journal, const std::string& key,
-                 const std::function<PricedStep()>& replay);
+/// added. `limits` are what the replay is given; a step that is not done by `latest` is in the
+/// journal, too. ERRORS: those of both.
+Price price_once(PriceJournal& journal, const std::string& key, const ReplayLimits& limits,
+                 const std::function<PricedStep(const ReplayLimits& limits)>& replay);
 
 /// What must be said of a search's prices: sprayed routes that were not asked for, plans too large
 /// to be replayed, a best plan without a price, the deadline.

@@ -89,12 +89,15 @@ class JobPlanner {
 
   JobSearchResult search(const std::function<void(std::int64_t)>& tell) {
     PriceJournal journal(options_.resume, input_.problem_text());
-    const PriceJob price = [&](const Job& job) {
+    const PriceJob price = [&](const Job& job, const PriceLimits& limits) {
       const std::string key = fmt::format("{}{}", fmt::join(axis_words(job), " "),
                                           sprayed_ && !options_.spray ? " --spray" : "");
-      return price_once(journal, key, [&] {
-        return replay(job, {}, 0, {options_.max_replay, 2 * options_.effort, problem_.stop});
-      });
+      ReplayLimits most{options_.max_replay, limits.most_work, problem_.stop, Time::max()};
+      if (limits.enough_s < Time::max().seconds()) {
+        most.latest = Time::seconds(limits.enough_s);
+      }
+      return price_once(journal, key, most,
+                        [&](const ReplayLimits& given) { return replay(job, {}, 0, given); });
     };
     problem_.simplify = [this] { return !std::exchange(sprayed_, true); };
     return search_jobs(problem_, price, tell);
@@ -117,7 +120,8 @@ class JobPlanner {
     other.topology = with_speeds(std::move(other.topology), speeds);
     other.latency_factor = speeds.latency;
     return priced_step(other, with_gpu_speed(exact_workload_of(exact).workload, speeds.compute),
-                       sprayed_, {}, 0, {options_.max_replay, most_work, problem_.stop});
+                       sprayed_, {}, 0,
+                       {options_.max_replay, most_work, problem_.stop, Time::max()});
   }
 
   bool explain(JobPlanReport& report) const {

@@ -91,9 +91,9 @@ class MixedPlanner {
     PriceJournal journal(options_.resume, input_.problem_text() + " --replicas any");
     const PriceMixed price = [&](const MixedJob& job) {
       const std::string key = key_of(job) + (sprayed_ && !options_.spray ? " --spray" : "");
-      return price_once(journal, key, [&] {
-        return replay(job, {}, 0, {options_.max_replay, 2 * options_.effort, problem_.stop});
-      });
+      return price_once(journal, key,
+                        {options_.max_replay, 2 * options_.effort, problem_.stop, Time::max()},
+                        [&](const ReplayLimits& limits) { return replay(job, {}, 0, limits); });
     };
     return search_mixed(problem_, price, tell);
   }

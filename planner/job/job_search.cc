@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -28,6 +29,12 @@ constexpr double kLessMemory = 0.9;  ///< of the front's plans, from one to the 
 constexpr std::int64_t kFrontReplays = 4;
 constexpr double kNearMiss = 1.5;              ///< of the memory there is
 constexpr std::int64_t kFrontLeaves = 20'000;  ///< looked at for the front, besides
+constexpr double kFrontSlower = 1.5;  ///< than the best; beyond, the front has no use for it
+constexpr double kPromising = 1.1;  ///< of the least floor: among those the first replay is chosen
+constexpr std::int64_t kShare = 2;  ///< part of the effort that a replay has, beside a best
+constexpr int kPromisingTries = 8;
+constexpr std::size_t kAhead = 8;  ///< leaves that are measured against the same best
+constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 /// A node or a leaf that waits.
 struct Waiting {
@@ -110,8 +117,30 @@ class Search {
 
  private:
   double best_value() const {
-    return best_ == nullptr ? std::numeric_limits<double>::infinity()
-                            : objective_value(problem_, *best_);
+    return best_ == nullptr ? kForEver : objective_value(problem_, *best_);
+  }
+
+  /// Of a replay that may stop at a step of `enough_s`. One may take all of the effort, and beside
+  /// a best a share of it.
+  PriceLimits limits(double enough_s) const {
+    const std::int64_t effort = problem_.effort;
+    const std::int64_t share = std::max<std::int64_t>(1, effort / kShare);
+    return {enough_s, effort > 0 && best_ != nullptr ? share : effort};
+  }
+
+  /// Until it is slower than the best; where it needs less memory, until the front has no use for
+  /// it.
+  PriceLimits limits_of(const JobPlan& plan) const {
+    double enough_s = longest_step_s(problem_, plan, best_value());
+    if (best_ != nullptr && saves_memory(plan, best_->memory)) {
+      enough_s = std::max(enough_s, kFrontSlower * best_->step.step_s);
+    }
+    return limits(enough_s);
+  }
+
+  static bool saves_memory(const JobPlan& plan, Bytes least) {
+    return static_cast<double>(plan.memory.count()) <
+           kLessMemory * static_cast<double>(least.count());
   }
 
   void find_best() {
@@ -130,11 +159,17 @@ class Search {
           expand();
           continue;
         }
+        if (replayed_.contains(queue_.top().id)) {
+          queue_.pop();
+          continue;
+        }
         if (out_of_effort(best_ == nullptr ? problem_.effort : 0)) {
           result_.bound = std::min(bound, too_large_bound_);
           return;
         }
-        replay_first();
+        if (best_ != nullptr || promising_++ >= kPromisingTries || !replay_promising()) {
+          replay_first();
+        }
       } catch (const Interrupted&) {
         if (leaves_.empty()) {
           throw;
@@ -235,7 +270,7 @@ class Search {
                          [&](std::size_t id) { return !prices_.contains(id); });
     std::vector<Price> prices(open.size(), Price(0));
     for_each_in_parallel(open.size(), static_cast<int>(workers_.size()), [&](std::size_t i) {
-      prices[i] = price_(with_model(problem_.base, leaves_[open[i]].job));
+      prices[i] = price_(with_model(problem_.base, leaves_[open[i]].job), limits_.at(open[i]));
     });
     for (std::size_t i = 0; i < open.size(); ++i) {
       prices_.emplace(open[i], prices[i]);
@@ -245,16 +280,23 @@ class Search {
   /// Takes a price that the search, on one thread, would have asked for. False: there is none.
   bool take(std::size_t id) {
     JobPlan& plan = leaves_[id];
-    const auto& [step, work] = prices_.at(id);
-    result_.work += work;
+    const Price& price = prices_.at(id);
+    replayed_.insert(id);
+    result_.work += price.work;
     progress_(result_.work);
-    if (!step) {
+    if (!price.step) {
+      if (price.beyond_s > 0) {
+        plan.beyond_s = price.beyond_s;
+        ++result_.beaten;
+        rest_.push_back(id);
+        return false;
+      }
       refused_[place_of(plan.job)].push_back(size_of(plan.job));
       leave(id);
       return false;
     }
     plan.priced = true;
-    plan.step = *step;
+    plan.step = *price.step;
     ++result_.replays;
     taken_.push_back(id);
     return true;
@@ -276,45 +318,80 @@ class Search {
            });
   }
 
+  /// Replays the leaf that is likely to be the best, of those known that could be. False: there is
+  /// none that is not tried.
+  bool replay_promising() {
+    const double near = kPromising * queue_.top().value;
+    std::optional<std::size_t> promising;
+    double least = kForEver;
+    for (std::size_t id = 0; id < leaves_.size(); ++id) {
+      JobPlan plan = leaves_[id];
+      if (objective_value(problem_, plan) > near || replayed_.contains(id) ||
+          like_refused(plan.job)) {
+        continue;
+      }
+      plan.floor.step_s = plan.floor.unhidden_s;
+      if (const double value = objective_value(problem_, plan); value < least) {
+        least = value;
+        promising = id;
+      }
+    }
+    if (promising) {
+      limits_[*promising] = limits(kForEver);
+      price({*promising});
+      take_best(*promising);
+    }
+    return promising.has_value();
+  }
+
   /// Replays the first leaf, and beside it those behind it, in case they are needed next.
   void replay_first() {
-    const Waiting first = queue_.top();
-    if (like_refused(leaves_[first.id].job)) {
+    const std::size_t first = queue_.top().id;
+    if (like_refused(leaves_[first].job)) {
       queue_.pop();
-      leave(first.id);
+      leave(first);
       return;
     }
     std::vector<std::size_t> some;
     std::vector<Waiting> ahead;
-    while (!queue_.empty() && queue_.top().leaf && some.size() < workers_.size()) {
+    while (!queue_.empty() && queue_.top().leaf && some.size() < kAhead) {
       ahead.push_back(queue_.top());
       queue_.pop();
-      if (!like_refused(leaves_[ahead.back().id].job)) {
-        some.push_back(ahead.back().id);
+      const std::size_t id = ahead.back().id;
+      if (!like_refused(leaves_[id].job) && !replayed_.contains(id)) {
+        some.push_back(id);
+        // Whatever the number of threads, the best is that of when it came among the first.
+        limits_.try_emplace(id, limits_of(leaves_[id]));
       }
     }
     for (const Waiting& each : ahead) {
       queue_.push(each);  // so that they are there where the replays are interrupted
     }
+    some.resize(std::min(some.size(), workers_.size()));
     price(some);
-    queue_.pop();
-    const bool refused = !prices_.at(first.id).step;
+    take_best(first);
+  }
+
+  /// Takes the price of a leaf, which may be the best then. One that is too large is not taken
+  /// where the search is to end, or simpler prices are to be tried first: it is asked for again.
+  void take_best(std::size_t id) {
+    const Price& price = prices_.at(id);
+    const bool refused = !price.step && price.beyond_s == 0;
     if (refused && stopped()) {
-      queue_.push(first);
       return;
     }
     if (refused && taken_.empty() && !simplified_ && problem_.simplify) {
       simplified_ = true;
       if (problem_.simplify()) {
         prices_.clear();
-        queue_.push(first);
+        promising_ = 0;
         return;
       }
     }
-    if (!take(first.id)) {
+    if (!take(id)) {
       return;
     }
-    const JobPlan& plan = leaves_[first.id];
+    const JobPlan& plan = leaves_[id];
     if (best_ == nullptr || objective_value(problem_, plan) < objective_value(problem_, *best_)) {
       best_copy_ = plan;
       best_ = &best_copy_;
@@ -326,7 +403,7 @@ class Search {
     if (best_ == nullptr) {
       return;
     }
-    double least = static_cast<double>(best_->memory.count());
+    Bytes least = best_->memory;
     bool other = std::ranges::any_of(
         taken_, [&](std::size_t id) { return shape_of(leaves_[id].job) != shape_of(best_->job); });
     const std::int64_t allowance = problem_.effort / 2;
@@ -346,10 +423,17 @@ class Search {
       }
       const std::size_t id = queue_.top().id;
       queue_.pop();
+      if (replayed_.contains(id)) {
+        continue;
+      }
       const JobPlan& leaf = leaves_[id];
-      const auto memory = static_cast<double>(leaf.memory.count());
       const bool differs = !other && shape_of(leaf.job) != shape_of(best_->job);
-      if ((memory < kLessMemory * least || differs) && !like_refused(leaf.job)) {
+      if ((saves_memory(leaf, least) || differs) && !like_refused(leaf.job)) {
+        limits_[id] = limits(kFrontSlower * best_->step.step_s);
+        if (const auto known = prices_.find(id);
+            known != prices_.end() && known->second.beyond_s > 0) {
+          prices_.erase(known);  // given up at the best, by a thread that had nothing else to do
+        }
         price({id});
         if (!prices_.at(id).step && stopped()) {
           rest_.push_back(id);
@@ -357,10 +441,13 @@ class Search {
         }
         ++replays;
         if (!take(id)) {
+          if (leaves_[id].beyond_s == 0 && prices_.at(id).work > 0) {
+            break;  // it took its share of the effort in vain: others like it would, too
+          }
           continue;
         }
         other = other || differs;
-        least = std::min(least, memory);
+        least = std::min(least, leaf.memory);
       } else {
         rest_.push_back(id);
       }
@@ -388,7 +475,7 @@ class Search {
       }
     }
     for (; !queue_.empty(); queue_.pop()) {
-      if (queue_.top().leaf) {
+      if (queue_.top().leaf && !replayed_.contains(queue_.top().id)) {
         rest_.push_back(queue_.top().id);
       }
     }
@@ -430,10 +517,13 @@ class Search {
   std::vector<Job> nodes_;
   std::vector<JobPlan> leaves_;
   Queue queue_;
-  std::map<std::size_t, Price> prices_;  ///< of leaves
+  std::map<std::size_t, Price> prices_;        ///< of leaves
+  std::map<std::size_t, PriceLimits> limits_;  ///< of their replays
+  std::set<std::size_t> replayed_;             ///< leaves of which the price is taken
   /// What was too large: by cut, each chunks, sharding and recomputation.
   std::map<std::string, std::vector<std::array<int, 3>>> refused_;
   double too_large_bound_ = std::numeric_limits<double>::infinity();
+  int promising_ = 0;  ///< tried
   bool simplified_ = false;
   std::vector<std::size_t> taken_, rest_;
   std::optional<JobPlan> smallest_;
@@ -460,6 +550,24 @@ double objective_value(const JobProblem& problem, const JobPlan& plan) {
       return static_cast<double>(plan.memory.count());
   }
   return step;
+}
+
+double longest_step_s(const JobProblem& problem, const JobPlan& plan, double value) {
+  const auto gpus = static_cast<double>(plan.job.gpus);
+  const GpuRates& rates = problem.rates;
+  switch (problem.objective) {
+    case PlanObjective::kTime:
+      return value;
+    case PlanObjective::kCost:
+      return value / (gpus * rates.usd_per_hour / 3600);
+    case PlanObjective::kEnergy: {
+      const double busy = (rates.busy_watts - rates.idle_watts) * plan.floor.compute_s;
+      return rates.idle_watts > 0 ? (value / gpus - busy) / rates.idle_watts : kForEver;
+    }
+    case PlanObjective::kMemory:
+      return kForEver;
+  }
+  return kForEver;
 }
 
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,

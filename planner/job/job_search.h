@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,13 +34,15 @@ struct PricedStep {
   friend bool operator==(const PricedStep&, const PricedStep&) = default;
 };
 
-/// What asking for a price came to. Without a step: the replay was too large, or was stopped.
+/// What asking for a price came to. Without a step: it takes longer than `beyond_s`, and the replay
+/// was given up there; or (0) the replay was too large, or was stopped.
 struct Price {
   Price(const PricedStep& found) : step(found), work(found.work) {}  // NOLINT: is one
-  explicit Price(std::int64_t spent) : work(spent) {}
+  explicit Price(std::int64_t spent, double beyond = 0) : work(spent), beyond_s(beyond) {}
 
   std::optional<PricedStep> step;
   std::int64_t work = 0;  ///< ReplayResult::work, up to where it was given up
+  double beyond_s = 0;
 };
 
 /// One way to train the model, with all that is known of it. The job has no model (with_model()).
@@ -47,9 +51,10 @@ struct JobPlan {
   Bytes memory;     ///< of the fullest stage
   StepFloor floor;  ///< closed form
   bool priced = false;
-  PricedStep step;  ///< where it is priced
+  PricedStep step;      ///< where it is priced
+  double beyond_s = 0;  ///< else: the replay was given up there (Price)
 
-  double step_s() const { return priced ? step.step_s : floor.step_s; }
+  double step_s() const { return priced ? step.step_s : std::max(floor.step_s, beyond_s); }
 };
 
 struct JobProblem {
@@ -81,6 +86,9 @@ struct JobSearchResult {
   bool proven = false;          ///< the best plan is the best of the space
   bool stopped = false;         ///< by JobProblem::stop or a StopSignal
   std::int64_t nodes = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
+  /// Replays that were given up where they had taken longer than the best. Their plans are in
+  /// `next`.
+  std::int64_t beaten = 0;
   /// Plans that would have been replayed but are too large for it; their closed form bounds them.
   std::int64_t too_large = 0;
   LeftOut left_out;
@@ -89,8 +97,18 @@ struct JobSearchResult {
 /// What the objective makes of a plan: seconds, US dollars, joules or bytes, of one step.
 double objective_value(const JobProblem& problem, const JobPlan& plan);
 
+/// A plan whose step takes longer has more than this value. Infinite where it does not hang on
+/// that.
+double longest_step_s(const JobProblem& problem, const JobPlan& plan, double value);
+
+/// How far a replay is to go.
+struct PriceLimits {
+  double enough_s = std::numeric_limits<double>::infinity();  ///< until the step takes longer
+  std::int64_t most_work = 0;                                 ///< ReplayLimits::most_work; 0: any
+};
+
 /// Prices a plan by the replay. The job has its model. Called from several threads at once.
-using PriceJob = std::function<Price(const Job& job)>;
+using PriceJob = std::function<Price(const Job& job, const PriceLimits& limits)>;
 
 /// Searches the space of job_nodes() and job_leaves() best first: a cut waits in order of a lower
 /// bound of its objective; a node is taken apart into leaves, leaves that do not fit into memory
@@ -98,6 +116,12 @@ using PriceJob = std::function<Price(const Job& job)>;
 /// replayed. When what is first cannot beat what was replayed, the best is proven. After that, some
 /// leaves that need less memory than any before, and the first of another shape, are replayed too,
 /// for the front and for comparison.
+///
+/// A floor says little of a plan whose copies exchange much beside the passes (ZeRO-3), and those
+/// come first. So the very first replay is of the leaf, among those with the least floors, that is
+/// best with nothing hidden (StepFloor::unhidden_s); those with better floors are then replayed
+/// only as far as the best step, where they need less memory up to one and a half of it for the
+/// front, and each for half of the effort at most (before there is a best: all of it).
 ///
 /// A leaf too large to be replayed keeps its bound, which bounds the space from then on; leaves of
 /// the same cut that are no smaller are then not tried.

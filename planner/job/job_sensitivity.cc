@@ -189,7 +189,8 @@ class Rivals {
   }
   double above(const JobPlan& plan) const {
     return plan.priced ? plan.step.step_s / plan.floor.step_s
-                       : std::max(likely_above(plan), choice_s_ / plan.floor.step_s);
+                       : std::max(likely_above(plan),
+                                  std::max(choice_s_, plan.beyond_s) / plan.floor.step_s);
   }
   double value(const JobPlan& plan, StepFloor floor) const {
     JobPlan other = plan;

@@ -175,16 +175,16 @@ class Search {
 
   void take(std::size_t id) {
     MixedPlan plan = plan_of(id);
-    const auto& [step, work] = prices_.at(id);
-    result_.work += work;
+    const Price& price = prices_.at(id);
+    result_.work += price.work;
     progress_(result_.work);
-    if (!step) {
+    if (!price.step) {
       ++result_.too_large;
       too_large_bound_ = std::min(too_large_bound_, objective_value(problem_, plan));
       return;
     }
     plan.priced = true;
-    plan.step = *step;
+    plan.step = *price.step;
     ++result_.replays;
     if (objective_value(problem_, plan) < best_value()) {
       best_ = plan;

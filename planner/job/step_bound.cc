@@ -188,6 +188,10 @@ class Floor {
     return job_.sharding == Sharding::kZero1 || job_.sharding == Sharding::kZero2;
   }
 
+  CommType reduction_comm() const {
+    return gathers_buckets() ? CommType::kReduceScatter : CommType::kAllReduce;
+  }
+
   /// What the step before left to gather: buckets in the order in which units need them. A unit
   /// waits for the one that holds its last parameters at least.
   void gather_buckets(Stage& stage) {
@@ -351,7 +355,6 @@ class Floor {
 
   /// The buckets that a backward pass from `begin` on completes.
   void reduce(Stage& stage, const Chunk& chunk, const PipelineSlot& slot, double begin) {
-    const CommType comm = gathers_buckets() ? CommType::kReduceScatter : CommType::kAllReduce;
     for (const Chunk::Bucket& bucket : chunk.buckets) {
       if (bucket.part != slot.part) {
         continue;
@@ -363,14 +366,14 @@ class Floor {
                  : slot.part == BackwardPart::kInput ? unit.input
                                                      : unit.weights;
       }
-      stage.dp_free =
-          std::max(stage.dp_free, ready) + bucket_s(chunk, bucket, comm, sizes_.gradient);
+      stage.dp_free = std::max(stage.dp_free, ready) +
+                      bucket_s(chunk, bucket, reduction_comm(), sizes_.gradient);
     }
   }
 
   StepFloor finish() {
     StepFloor floor;
-    double together = 0, update = 0;
+    double together = 0, update = 0, exchanged = 0;
     for (Stage& stage : stages_) {
       const std::int64_t owned = owned_parameters(job_, stage.parameters);
       const double norm = costs_.time_s(stage.index, gradient_norm(owned, sizes_));
@@ -378,9 +381,14 @@ class Floor {
           costs_.time_s(stage.index, optimizer_update(owned, sizes_)) +
           costs_.time_s(stage.index, gradient_reset(job_, stage.parameters, sizes_)) +
           costs_.time_s(stage.index, parameter_copy(owned, sizes_));
-      double traffic = 0, gathers = 0;
+      double traffic = 0, gathers = 0, reductions = 0;
+      const double times =
+          job_.sharding == Sharding::kZero2 ? static_cast<double>(microbatches_) : 1;
       for (const Chunk& chunk : stage.chunks) {
         traffic += chunk.traffic * static_cast<double>(microbatches_);
+        for (const Chunk::Bucket& bucket : chunk.buckets) {
+          reductions += times * bucket_s(chunk, bucket, reduction_comm(), sizes_.gradient);
+        }
         for (const Chunk::Bucket& bucket : chunk.gathers) {
           if (!job_.overlap_parameters) {
             gathers += bucket_s(chunk, bucket, CommType::kAllGather, sizes_.parameter);
@@ -390,9 +398,11 @@ class Floor {
       together =
           std::max(together, std::max({stage.free, stage.dp_free, traffic, stage.compute}) + norm);
       update = std::max(update, adam + gathers);
+      exchanged = std::max(exchanged, traffic + reductions);
       floor.compute_s += (stage.compute + norm + adam) / static_cast<double>(stages_.size());
     }
     floor.step_s = (together + update) * kSlack;
+    floor.unhidden_s = floor.step_s + exchanged;
     return floor;
   }
 
@@ -459,7 +469,7 @@ double StepBound::busy_s(const Job& job) {
 
 StepFloor StepBound::of(const Job& job, std::int64_t most_walked) {
   if (pipeline_schedule_named(job.schedule).side_by_side) {
-    return {busy_s(job), busy_s(job)};
+    return {busy_s(job), busy_s(job), busy_s(job)};
   }
   UniformCosts costs(job, units_, bounds_);
   return step_floor(job, costs, most_walked);

@@ -14,6 +14,8 @@ namespace lockstep {
 struct StepFloor {
   double step_s = 0;
   double compute_s = 0;  ///< computations of a rank, the mean of all; no bound, but exact
+  /// No bound either: the step if nothing that copies exchange were hidden behind its passes.
+  double unhidden_s = 0;
 };
 
 struct ChunkPiece {

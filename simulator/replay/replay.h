@@ -48,17 +48,23 @@ struct ReplayLimits {
   /// Asked between points of time; true ends the replay. Not in the libraries' hands to be the same
   /// on every machine.
   std::function<bool()> stop;
+  /// For those whom a longer step does not interest: one that is not done by then is given up.
+  Time latest = Time::max();
 };
 
 /// A replay that was given up as ReplayLimits says.
 class ReplayGivenUp : public Error {
  public:
-  ReplayGivenUp(const std::string& why, std::int64_t work) : Error(why), work_(work) {}
+  ReplayGivenUp(const std::string& why, std::int64_t work, bool late = false)
+      : Error(why), work_(work), late_(late) {}
   /// ReplayResult::work up to then; 0 where the operations were too many.
   std::int64_t work() const { return work_; }
+  /// The step was not done by ReplayLimits::latest.
+  bool late() const { return late_; }
 
  private:
   std::int64_t work_;
+  bool late_;
 };
 
 /// Builds (or finds) the schedule of a collective; equal arguments give equal schedules.

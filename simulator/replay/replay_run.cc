@@ -163,6 +163,10 @@ void ReplayRun::check_work() const {
     throw ReplayGivenUp(
         fmt::format("the replay took too long: it was given up at {}", to_text(now_)), spent);
   }
+  if (now_ > limits.latest) {  // what it took as of one that ends
+    throw ReplayGivenUp(fmt::format("the step takes longer than {}", to_text(limits.latest)),
+                        work(), true);
+  }
 }
 
 std::int64_t ReplayRun::work() const {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A search that is killed at some moment, and goes on from its journal, ends as if nothing had been:
-# Aceso's, Metis's and one over pipelines of different shape.
+# Aceso's, Metis's, one over a model's plans, of which it gives some up as slower, and one over
+# pipelines of different shape.
 # Usage: plan_resume_test.sh <lockstep>
 set -euo pipefail
 lockstep=$1
@@ -55,6 +56,9 @@ mixed=(--model llama3-8b --num_layers 6 --gpus 8 --gbs 16 --seq 2048 --mbs 1 --r
 check aceso "${aceso[@]}" --global-batch 16
 check metis "${metis[@]}" --top 5
 check mixed "${mixed[@]}"
+job=(--model llama3-8b --num_layers 4 --gpus 16 --gbs 32 --seq 2048 --mbs 1 --recompute none --topology Spectrum-X:g=16)
+check job "${job[@]}"
+grep -q '"beyond_s"' "$scratch/job.journal" || fail 'no replay was given up as slower than the best'
 
 if "$lockstep" plan "${aceso[@]}" --global-batch 32 --resume "$scratch/aceso.journal" >/dev/null 2>"$scratch/err"; then
   fail 'the stages of another problem are taken'

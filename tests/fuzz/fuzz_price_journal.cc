@@ -1,4 +1,5 @@
-// Any bytes are refused with one Error, or give prices above 0; so of the other searches' journals.
+// Any bytes are refused with one Error, or give prices (or what is below them) above 0; so of the
+// other searches' journals.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -11,8 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace lockstep;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    for (const auto& [plan, step] : read_price_journal(text, "fuzz.jsonl", "a problem")) {
-      if (!(step.step_s > 0)) {
+    for (const auto& [plan, price] : read_price_journal(text, "fuzz.jsonl", "a problem")) {
+      if (!(price.step ? price.step->step_s > 0 : price.beyond_s > 0)) {
         std::abort();
       }
     }

@@ -1,7 +1,9 @@
 // The planner's search against trying everything: on small spaces every plan is replayed.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -73,7 +75,8 @@ struct Space {
 
   JobSearchResult search() {
     return search_jobs(
-        problem, [this](const Job& job) { return price(job); }, [](std::int64_t) {});
+        problem, [this](const Job& job, const PriceLimits&) { return price(job); },
+        [](std::int64_t) {});
   }
 };
 
@@ -203,7 +206,7 @@ TEST(PlanSearch, DoesNotDependOnThreads) {
     const std::function<OperatorTime()> time = space.problem.operator_time;
     const JobSearchResult found = search_jobs(
         space.problem,
-        [&](const Job& job) {  // no shared state: called from several threads
+        [&](const Job& job, const PriceLimits&) {  // no shared state: called from several threads
           PricedStep step;
           step.step_s = testing::replay_job(job, space.topology, time()).total.seconds();
           step.work = 1;
@@ -223,6 +226,69 @@ TEST(PlanSearch, DoesNotDependOnThreads) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
+/// A replay need not go on once its step is slower than the best: the choice is the same, and so is
+/// all else on any number of threads.
+TEST(PlanSearch, GivesUpReplaysThatAreBeaten) {
+  std::vector<std::string> texts;
+  for (const int threads : {1, 2, 5}) {
+    Space space;
+    space.problem.threads = threads;
+    space.problem.axes.recompute = {Recompute::kNone};
+    const JobSearchResult whole = space.search();
+    std::mutex mutex;
+    std::int64_t given_up = 0;
+    const JobSearchResult found = search_jobs(
+        space.problem,
+        [&](const Job& job, const PriceLimits& limits) -> Price {
+          const std::lock_guard lock(mutex);
+          const PricedStep step = space.price(job);
+          if (step.step_s <= limits.enough_s) {
+            return step;
+          }
+          ++given_up;
+          return Price(3, limits.enough_s);
+        },
+        [](std::int64_t) {});
+    EXPECT_TRUE(found.proven);
+    EXPECT_EQ(plan_text(found.plans.front().job), plan_text(whole.plans.front().job));
+    EXPECT_DOUBLE_EQ(found.bound, whole.bound);
+    EXPECT_GT(found.beaten, 0);
+    EXPECT_LE(found.beaten, given_up);
+    EXPECT_EQ(found.replays, std::ssize(found.plans));
+    std::string text = fmt::format("{} {}\n", found.work, found.beaten);
+    for (const auto* list : {&found.plans, &found.front, &found.next}) {
+      for (const JobPlan& plan : *list) {
+        text += fmt::format("{} {} {}\n", plan_text(plan.job), plan.step_s(), plan.beyond_s);
+        EXPECT_TRUE(plan.beyond_s == 0 || plan.beyond_s >= whole.bound) << plan_text(plan.job);
+      }
+    }
+    texts.push_back(text);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+}
+
+/// A step longer than that has a larger value, and a shorter one a smaller.
+TEST(PlanSearch, KnowsTheLongestStepOfAValue) {
+  Space space;
+  space.problem.rates = {2, 700, 150};
+  JobPlan plan;
+  plan.job.gpus = 16;
+  plan.floor.compute_s = 0.25;
+  plan.priced = true;
+  for (const PlanObjective objective :
+       {PlanObjective::kTime, PlanObjective::kCost, PlanObjective::kEnergy}) {
+    space.problem.objective = objective;
+    plan.step.step_s = 0.75;
+    const double value = objective_value(space.problem, plan);
+    EXPECT_NEAR(longest_step_s(space.problem, plan, value), 0.75, 1e-12);
+    plan.step.step_s = 0.76;
+    EXPECT_GT(objective_value(space.problem, plan), value);
+  }
+  space.problem.objective = PlanObjective::kMemory;
+  EXPECT_EQ(longest_step_s(space.problem, plan, 1e9), std::numeric_limits<double>::infinity());
+}
+
 /// What is too large keeps its bound: nothing is claimed of it, and the best of the rest is found.
 TEST(PlanSearch, LeavesWhatIsTooLargeToItsBound) {
   Space space;
@@ -237,7 +303,7 @@ TEST(PlanSearch, LeavesWhatIsTooLargeToItsBound) {
   std::int64_t asked = 0;
   const JobSearchResult found = search_jobs(
       space.problem,
-      [&](const Job& job) -> Price {
+      [&](const Job& job, const PriceLimits&) -> Price {
         if (too_large(job)) {
           ++asked;
           return Price(1);
@@ -264,7 +330,10 @@ TEST(PlanSearch, TakesTheSimplerPricesWhereTheFirstReplayIsTooLarge) {
     return true;
   };
   const JobSearchResult found = search_jobs(
-      space.problem, [&](const Job& job) { return simple ? Price(space.price(job)) : Price(1); },
+      space.problem,
+      [&](const Job& job, const PriceLimits&) {
+        return simple ? Price(space.price(job)) : Price(1);
+      },
       [](std::int64_t) {});
   EXPECT_EQ(times, 1);
   EXPECT_EQ(found.too_large, 0);
@@ -279,7 +348,8 @@ TEST(PlanSearch, HasAPlanThoughNoneCanBeReplayedOrItIsStopped) {
   for (const bool stopped : {false, true}) {
     space.problem.stop = [stopped] { return stopped; };
     const JobSearchResult found = search_jobs(
-        space.problem, [](const Job&) { return Price(1); }, [](std::int64_t) {});
+        space.problem, [](const Job&, const PriceLimits&) { return Price(1); },
+        [](std::int64_t) {});
     ASSERT_EQ(found.plans.size(), 1U);
     EXPECT_FALSE(found.plans.front().priced);
     EXPECT_FALSE(found.proven);
