@@ -15,6 +15,7 @@
 #include "app/report_flags.h"
 #include "app/simai_command.h"
 #include "app/usage.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_fence.h"
@@ -60,8 +61,8 @@ std::string memory_of(const ExactJob& job, bool json) {
   if (!json) {
     const std::string active =
         all.active < all.total ? fmt::format(", {:.0f} of them a token's", all.active) : "";
-    return fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name), all.total,
-                       active, memory_text(job));
+    return for_terminal(fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name),
+                                    all.total, active, memory_text(job)));
   }
   if (all.total >= 9.2e18) {
     throw Error("the number of parameters left the range of 64-bit integers").field("--memory");
@@ -273,7 +274,7 @@ ExitCode generate(const GenerateFlags& flags) {
           .field(flags.output.empty() ? "--generator" : "--output")
           .expected("--list-models alone, or with --json");
     }
-    write_file("-", flags.json ? to_text(models_json()) : model_table());
+    write_file("-", flags.json ? to_text(models_json()) : for_terminal(model_table()));
     return ExitCode::kDone;
   }
   if (flags.generator.empty()) {
