@@ -55,8 +55,12 @@ void fold_line(std::string_view line, std::size_t width, std::string& out) {
   }
 }
 
-/// Whether a line has columns: two blanks or more behind its first word.
-bool has_columns(std::string_view line) {
+/// Whether a line is of a table: it has columns, two blanks or more behind its first word, or is
+/// the rule below a table's head.
+bool is_of_table(std::string_view line) {
+  if (line.size() > 2 && line.find_first_not_of('-') == std::string_view::npos) {
+    return true;
+  }
   const std::size_t begin = line.find_first_not_of(' ');
   return begin != std::string_view::npos && line.find("  ", begin) != std::string_view::npos;
 }
@@ -144,7 +148,7 @@ std::string fitted(const std::string& text, std::size_t width) {
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
-    if (has_columns(line)) {
+    if (is_of_table(line)) {
       table.push_back(line);
     } else {
       fit_table(table, width, out);

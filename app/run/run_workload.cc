@@ -207,8 +207,7 @@ void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunL
   const fs::path folder(options.output);
   if (plan.rank == 0) {
     const RunSummary summary = summarize(plan, log);
-    write_file("-", options.json ? to_json_text(summary, plan, transport)
-                                 : for_terminal(to_text(summary)));
+    write_file("-", options.json ? to_json_text(summary, plan, transport) : to_text(summary));
   }
   if (options.output.empty()) {
     return;

@@ -53,6 +53,15 @@ TEST(Terminal, TablesAreSetCloserWhereTheyFitThen) {
             "      on\n");
 }
 
+// Else the head would be set closer than the rows below it.
+TEST(Terminal, ARuleIsPartOfItsTable) {
+  const std::string table =
+      "a          b\n"
+      "------------\n"
+      "1          2\n";
+  EXPECT_EQ(fitted(table, 11), table);
+}
+
 TEST(Terminal, RowsOfMarkdownAreFoldedBetweenCells) {
   EXPECT_EQ(fitted("| a100 | 1 to 64 MiB | +3.1 % |\n", 24),
             "| a100 | 1 to 64 MiB\n"
