@@ -52,7 +52,7 @@ set(job plan --model llama3-8b --num_layers 4 --gpus 8 --gbs 16 --seq 2048 --top
 lockstep_cli_test(cli_plan_job ARGS ${job} --mbs 1 --effort 0 GOLDEN plan/job.txt)
 lockstep_cli_test(cli_plan_job_memory ARGS ${job} --tp 2 --objective memory --effort 4000000 --json OUT "\"objective\": \"memory\"" "\"proven\": true")
 lockstep_cli_test(cli_plan_job_stragglers ARGS ${job} --mbs 1 --no-vpp --tp 2,4 --effort 4000000 --straggler gpu:3:1.5 OUT "a step with the stragglers")
-lockstep_cli_test(cli_plan_job_cost ARGS ${job} --gpus 4,8 --mbs 1 --pp 1 --effort 4000000 --objective cost --gpu-price 2.5 OUT "proven" "USD")
+lockstep_cli_test(cli_plan_job_cost ARGS plan --model llama3-8b --num_layers 4 --gbs 16 --seq 2048 --topology Spectrum-X:g=8 --gpus 4,8 --mbs 1 --pp 1 --effort 4000000 --objective cost --gpu-price 2.5 OUT "proven" "USD")
 lockstep_cli_test(cli_plan_job_forbidden ARGS ${job} --no-tp --no-pp --no-cp --effort 4000000 OUT "best: tp 1 pp 1 dp 8,")
 # What is left beside rank 0's own parts is no time below 0 where they add up to the step.
 lockstep_cli_test(cli_plan_job_parts ARGS plan --model llama3-8b --gpus 8 --num_layers 4 --gbs 16 --seq 4096 --topology Spectrum-X:g=8 --json OUT "^      \"other_ranks_s\": [0-9]")
