@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "app/fitted.h"
 #include "base/text.h"
 
@@ -42,6 +44,10 @@ bool colour_wanted() {
   const char* terminal = std::getenv("TERM");
   return on_terminal() && (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
          std::strcmp(terminal, "dumb") != 0;
+}
+
+std::string terminal_form() {
+  return on_terminal() ? fmt::format("{} {}", terminal_width(), colour_wanted()) : std::string();
 }
 
 std::string for_terminal(const std::string& text) {

@@ -16,6 +16,10 @@ bool on_terminal();
 /// not set (no-color.org).
 bool colour_wanted();
 
+/// All that for_terminal() looks at, as a word: of a terminal its width and whether it has colours;
+/// empty elsewhere.
+std::string terminal_form();
+
 /// A table for people: on a terminal its lines are fitted() (app/fitted.h) to the width, and its
 /// first line and the heads of its columns stand out. The same text elsewhere.
 std::string for_terminal(const std::string& text);

@@ -57,6 +57,15 @@ for words in "${collective[*]}" "${goodput[*]}" "${memory[*]}" "generate --list-
   ((width <= 80)) || complain "a line of $width characters of $words on a terminal of 80"
   (($(widest < <("$lockstep" $words --quiet)) > 80)) || complain "no line of $words is too long for the test"
 done
+# Nor does the cache bring what was made for a terminal elsewhere, or the other way round.
+export LOCKSTEP_CACHE=$scratch/cache
+for _ in 1 2; do
+  shown=$(TERM=xterm NO_COLOR= script -qec "stty cols 60 rows 50; '$lockstep' ${collective[*]} --quiet" /dev/null </dev/null)
+  [[ $shown == *"$esc"* ]] || complain "with a cache a terminal gets what a pipe got"
+  piped=$("$lockstep" "${collective[@]}" --quiet)
+  [[ $piped != *"$esc"* && $(widest <<<"$piped") -gt 80 ]] || complain "with a cache a pipe gets what a terminal got"
+done
+unset LOCKSTEP_CACHE
 # Not folded: a line is a stage, from the first column to the last.
 shown=$(TERM=xterm NO_COLOR=1 script -qec "stty cols 80 rows 50; '$lockstep' ${memory[*]} --quiet" /dev/null </dev/null)
 [[ $(grep -c 'GiB.*GiB.*GiB.*GiB.*GiB' <<<"$shown") == 2 ]] || complain "the table of stages is folded: $shown"
