@@ -9,6 +9,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include "app/fitted.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -23,58 +26,14 @@ bool is_head(std::string_view line) {
          line.find_first_of("0123456789") == line.npos && split_blanks(line).size() > 2;
 }
 
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-/// Where a line goes on: under its last column that begins in the first two thirds.
-std::size_t hanging_indent(std::string_view line, std::size_t width) {
-  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  std::size_t indent = 0;
-  for (std::size_t at = line.find("  ", begin); at != std::string_view::npos;
-       at = line.find("  ", at)) {
-    at = std::min(line.find_first_not_of(' ', at), line.size());
-    const std::size_t column = characters(line.substr(0, at));
-    indent = 3 * column <= 2 * width ? column : indent;
-  }
-  return indent > 0 ? indent : begin + 2;
-}
-
-void fold_line(std::string_view line, std::size_t width, std::string& out) {
-  if (characters(line) <= width || line.starts_with("lockstep ")) {
-    out += line;
-    return;
-  }
-  const std::size_t indent = hanging_indent(line, width);
-  std::size_t used = 0;  // characters of this line
-  bool first = true;
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const std::size_t word = std::min(rest.find_first_not_of(' '), rest.size());
-    const std::size_t end = std::min(rest.find(' ', word), rest.size());
-    const std::string_view next = rest.substr(0, end);  // with the blanks before it
-    if (!first && used > indent && used + characters(next) > width) {
-      out += '\n';
-      out.append(indent, ' ');
-      out += rest.substr(word, end - word);
-      used = indent + characters(rest.substr(word, end - word));
-    } else {
-      out += next;
-      used += characters(next);
-    }
-    first = false;
-    rest.remove_prefix(end);
-  }
-}
-
 }  // namespace
+
+bool on_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
 std::size_t terminal_width() {
   constexpr std::size_t kElsewhere = 80, kLeast = 60, kMost = 200;
   winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
-      size.ws_col == 0) {
+  if (!on_terminal() || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
     return kElsewhere;
   }
   return std::clamp<std::size_t>(size.ws_col, kLeast, kMost);
@@ -83,31 +42,20 @@ std::size_t terminal_width() {
 bool colour_wanted() {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0') &&
-         terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  return on_terminal() && (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
+         std::strcmp(terminal, "dumb") != 0;
+}
+
+std::string terminal_form() {
+  return on_terminal() ? fmt::format("{} {}", terminal_width(), colour_wanted()) : std::string();
 }
 
 std::string for_terminal(const std::string& text) {
-  if (::isatty(STDOUT_FILENO) == 0) {
+  if (!on_terminal()) {
     return text;
   }
   const std::string lines = fitted(text, terminal_width());
   return colour_wanted() ? coloured(lines) : lines;
-}
-
-std::string fitted(const std::string& text, std::size_t width) {
-  std::string out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    fold_line(rest.substr(0, end), width, out);
-    if (end == std::string_view::npos) {
-      break;
-    }
-    out += '\n';
-    rest.remove_prefix(end + 1);
-  }
-  return out;
 }
 
 std::string coloured(const std::string& text) {

@@ -9,17 +9,21 @@ namespace lockstep {
 /// is none.
 std::size_t terminal_width();
 
+/// Whether standard output is a terminal.
+bool on_terminal();
+
 /// Whether standard output may be coloured: it is a terminal that is not "dumb", and NO_COLOR is
 /// not set (no-color.org).
 bool colour_wanted();
 
-/// A table for people: on a terminal its lines are fitted() to the width, and its first line and
-/// the heads of its columns stand out. The same text elsewhere.
+/// All that for_terminal() looks at, as a word: of a terminal its width and whether it has colours;
+/// empty elsewhere.
+std::string terminal_form();
+
+/// A table for people: on a terminal its lines are fitted() (app/fitted.h) to the width, and its
+/// first line and the heads of its columns stand out. The same text elsewhere.
 std::string for_terminal(const std::string& text);
-/// Lines of more characters than `width` go on below their last column, or a little further in than
-/// they began. Words are not cut, nor are command lines to copy ("lockstep …"). O(text).
-std::string fitted(const std::string& text, std::size_t width);
-/// The same with colour or without, wherever it goes.
+/// The text with colours, wherever it goes.
 std::string coloured(const std::string& text);
 
 /// Until it ends, what is written to standard error is dropped: --quiet. An Error is printed after.

@@ -19,6 +19,7 @@
 #include "base/file_record.h"
 #include "base/kept_inputs.h"
 #include "base/mapped_files.h"
+#include "base/missing_path.h"
 #include "base/stop_signal.h"
 #include "base/temporary_files.h"
 
@@ -28,7 +29,7 @@ namespace {
 Error cannot_read(const std::string& path, int problem) {
   Error error = Error(fmt::format("cannot read the file: {}", std::strerror(problem))).at(path);
   if (problem == ENOENT) {
-    return std::move(error).hint("check the path; relative paths start at the working directory");
+    return std::move(error).hint(hint_of_missing(path));
   }
   return error;
 }

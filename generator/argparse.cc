@@ -194,7 +194,7 @@ ArgValues parse_args(const ArgTable& table, std::span<const std::string> words, 
   ArgValues values(table);
   std::map<std::string_view, std::string_view> named;  // each flag as it was last called
   const auto set = [&](const ArgSpec& flag, std::string_view name, std::string_view value) {
-    if (names == Names::kOneAtATime && values.given(flag.name)) {
+    if (names == Names::kOneAtATime && flag.kind != ArgKind::kSwitch && values.given(flag.name)) {
       check_names(flag.name, name, value, named[flag.name], values.text(flag.name));
     }
     named[flag.name] = name;
@@ -231,7 +231,10 @@ ArgValues parse_args(const ArgTable& table, std::span<const std::string> words, 
 
 void check_names(std::string_view flag, std::string_view name, std::string_view value,
                  std::string_view earlier_name, std::string_view earlier_value) {
-  if (normalised(name) != normalised(earlier_name) && !same_value(value, earlier_value)) {
+  if (normalised(name) == normalised(earlier_name)) {
+    throw Error("is given 2 times").field(printable(name)).expected("one value");
+  }
+  if (!same_value(value, earlier_value)) {
     throw Error(fmt::format("{} says '{}', and {} '{}'", printable(earlier_name),
                             printable(earlier_value), printable(name), printable(value)))
         .field(fmt::format("--{}", flag))

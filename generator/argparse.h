@@ -74,7 +74,8 @@ class UnknownFlag : public Error {
   bool has_near_;
 };
 
-/// Whether the last of several values also wins over one under another of the flag's names.
+/// Whether the last of several values wins, as in argparse, or a flag is given one alone: under two
+/// names only the same one, under one name once. Switches may be repeated.
 enum class Names : std::uint8_t { kAlike, kOneAtATime };
 
 /// Reads a command line as Python's argparse does: "--flag value" and "--flag=value", any
@@ -82,11 +83,12 @@ enum class Names : std::uint8_t { kAlike, kOneAtATime };
 /// that, '-' and '_' are interchangeable and the aliases are known (an alias goes before a prefix).
 ///
 /// ERRORS: Error naming the flag: UnknownFlag (with the nearest known), ambiguous, without its
-/// value, a switch with one, a wrong value, other values under two names, too many positional
+/// value, a switch with one, a wrong value, what `names` forbids, too many positional
 /// arguments.
 ArgValues parse_args(const ArgTable& table, std::span<const std::string> words,
                      Names names = Names::kAlike);
-/// ERRORS: Error naming the flag: values that differ under names that differ, '-' and '_' aside.
+/// Of a flag that is given again. ERRORS: Error naming the flag: under the same name, '-' and '_'
+/// aside, or another value under another name.
 void check_names(std::string_view flag, std::string_view name, std::string_view value,
                  std::string_view earlier_name, std::string_view earlier_value);
 

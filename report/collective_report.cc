@@ -1,8 +1,12 @@
 #include "report/collective_report.h"
 
+#include <algorithm>
+#include <span>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "report/json_time.h"
 #include "report/packet_counts.h"
 
@@ -42,32 +46,59 @@ double bus_factor(CommType op, std::int64_t ranks) {
   }
 }
 
-std::string collective_table(const CollectiveSweep& sweep) {
-  std::string text =
-      fmt::format("# {} on {} GPUs in {} server{}, {}\n", name_of(sweep.op), sweep.ranks,
-                  sweep.servers, sweep.servers == 1 ? "" : "s", sweep.topology);
+namespace {
+
+/// The table of the engines from `first` on, `count` of them side by side.
+std::string engines_table(const CollectiveSweep& sweep, std::size_t first, std::size_t count) {
   std::string over = fmt::format("# {:>14}", ""), head = fmt::format("# {:>14}", "size"),
               units = fmt::format("# {:>14}", "(B)");
-  for (const std::string& engine : sweep.engines) {
+  for (const std::string& engine : std::span(sweep.engines).subspan(first, count)) {
     over += fmt::format("  {:-^33}", " " + engine + " ");
     head += fmt::format("  {:>13} {:>9} {:>9}", "time", "algbw", "busbw");
     units += fmt::format("  {:>13} {:>9} {:>9}", "(us)", "(GB/s)", "(GB/s)");
   }
-  text += over + "\n" + head + "  algorithm\n" + units + "\n";
+  std::string text = over + "\n" + head + "  algorithm\n" + units + "\n";
   for (const CollectivePoint& point : sweep.points) {
+    const auto timings = std::span(point.timings).subspan(first, count);
     text += fmt::format("  {:>14}", point.bytes.count());
-    for (const CollectiveTiming& timing : point.timings) {
+    for (const CollectiveTiming& timing : timings) {
       const double rate = rate_of(point.bytes, timing.time) / 1e9;
       text += fmt::format("  {:>13} {:>9} {:>9}", number(timing.time.us()), number(rate),
                           number(rate * bus_factor(sweep.op, sweep.ranks)));
     }
-    text += "  " + algorithm_text(point);
-    for (const CollectiveTiming& timing : point.timings) {
+    const bool formula = count == 1 && sweep.engines[first] == "analytic";
+    text += "  " + (formula ? std::string("-") : algorithm_text(point));
+    for (const CollectiveTiming& timing : timings) {
       text += timing.error > Time() ? fmt::format("  +-{} us", number(timing.error.us())) : "";
       const std::string told = timing.packets ? packets_text(*timing.packets) : "";
       text += told.empty() ? "" : "  packets: " + told;
     }
     text += "\n";
+  }
+  return text;
+}
+
+std::size_t longest_line(std::string_view text) {
+  std::size_t longest = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::string collective_table(const CollectiveSweep& sweep, std::size_t width) {
+  std::string text =
+      fmt::format("# {} on {} GPUs in {} server{}, {}\n", name_of(sweep.op), sweep.ranks,
+                  sweep.servers, sweep.servers == 1 ? "" : "s", sweep.topology);
+  const std::size_t all = sweep.engines.size();
+  const std::string beside = engines_table(sweep, 0, all);
+  if (all == 1 || longest_line(beside) <= width) {
+    return text + beside;
+  }
+  for (std::size_t engine = 0; engine < all; ++engine) {
+    text += engines_table(sweep, engine, 1);
   }
   return text;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +46,10 @@ struct CollectiveSweep {
 /// all-to-all (n-1)/n; others 1.
 double bus_factor(CommType op, std::int64_t ranks);
 
-/// A table as nccl-tests prints it, time, algbw and busbw once for each engine.
-std::string collective_table(const CollectiveSweep& sweep);
+/// A table as nccl-tests prints it, time, algbw and busbw once for each engine: side by side, or
+/// where a line would have more than `width` characters an engine's table below the other's.
+std::string collective_table(const CollectiveSweep& sweep,
+                             std::size_t width = std::numeric_limits<std::size_t>::max());
 
 /// The same as one JSON document (docs/formats/collective-json.md).
 std::string collective_json(const CollectiveSweep& sweep);

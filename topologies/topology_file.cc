@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file_record.h"
 #include "base/gunzip.h"
+#include "base/missing_path.h"
 #include "base/text.h"
 #include "topologies/builder.h"
 #include "topologies/simai_topology.h"
@@ -49,7 +50,9 @@ Topology topology_from(std::string_view file_or_template, std::vector<std::strin
     throw Error(fmt::format("'{}' is neither a file nor a topology template", printable(path)))
         .field("topology")
         .expected("a topology file, or one of the templates " + topology_builder_names())
-        .hint(near.empty() ? "" : fmt::format("did you mean {}?", near));
+        .hint(!near.empty()                           ? fmt::format("did you mean {}?", near)
+              : path.find_first_of("./") != path.npos ? hint_of_missing(path)
+                                                      : "");
   }
   const std::string_view arguments =
       colon == std::string_view::npos ? "" : file_or_template.substr(colon + 1);

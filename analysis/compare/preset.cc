@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/file_record.h"
 #include "base/json.h"
+#include "base/missing_path.h"
 #include "base/text.h"
 
 namespace lockstep::compare {
@@ -243,8 +244,10 @@ Preset preset_named(const std::string& name_or_file) {
   Error error("there is no preset '" + printable(name_or_file) + "', and no such file");
   throw std::move(error)
       .expected(join(names, ", "))
-      .hint(near.empty() ? "calibrate writes such files"
-                         : "did you mean " + std::string(near) + "?");
+      .hint(!near.empty() ? "did you mean " + std::string(near) + "?"
+            : name_or_file.find_first_of("./") != std::string::npos
+                ? hint_of_missing(name_or_file)
+                : "calibrate writes such files");
 }
 
 std::string description_of(const CommSetting& setting) {

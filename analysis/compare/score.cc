@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/file_record.h"
 #include "base/json.h"
+#include "base/missing_path.h"
 #include "base/text.h"
 #include "trace/log_reader.h"
 #include "trace/nccl_info.h"
@@ -218,7 +219,10 @@ std::vector<PhysicalLog> joined_ranks(std::vector<PhysicalLog> logs, Warnings& l
 
 Score score_folder(const std::string& folder, const CompareWishes& wishes, bool halves) {
   if (!is_folder(folder)) {
-    throw Error("there is no such folder").at(folder).expected("a folder of measurements");
+    throw Error("there is no such folder")
+        .at(folder)
+        .expected("a folder of measurements")
+        .hint(hint_of_missing(folder));
   }
   Score score;
   Bins bins;

@@ -16,6 +16,7 @@
 #include "app/cache/result_cache.h"
 #include "app/program.h"
 #include "app/program_identity.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -70,6 +71,9 @@ std::string key_of(const std::vector<std::string>& arguments) {
   // themselves are inputs of the results that use them.
   digest.add(own_program().parent_path().string());
   digest.add(find_program("lockstep-packet").string());
+  if (std::ranges::find(arguments, "--json") == arguments.end()) {
+    digest.add(terminal_form());  // tables are set for it
+  }
   return digest.hex();
 }
 

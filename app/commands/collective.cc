@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include "app/collective/run_collective.h"
 #include "app/command.h"
 #include "app/report_flags.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/output_capture.h"
 #include "base/stop_signal.h"
@@ -36,7 +38,10 @@ ExitCode collective(const CollectiveOptions& options) {
   for (const std::string& warning : sweep.warnings) {
     fmt::print(standard_error(), "lockstep: warning: {}\n", warning);
   }
-  write_file("-", options.json ? with_command(collective_json(sweep)) : collective_table(sweep));
+  constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+  const std::size_t width = on_terminal() ? terminal_width() : kAny;
+  write_file("-", options.json ? with_command(collective_json(sweep))
+                               : for_terminal(collective_table(sweep, width)));
   if (sweep.missing > 0) {
     fmt::print(standard_error(), "lockstep: stopped: {} of {} sizes are missing\n", sweep.missing,
                sweep.missing + sweep.points.size());

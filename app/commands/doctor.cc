@@ -8,6 +8,7 @@
 
 #include "app/command.h"
 #include "app/health.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
 
@@ -44,7 +45,7 @@ CommandBody define(CLI::App& app) {
     const std::vector<HealthCheck> checks = examine_installation();
     const bool healthy = std::ranges::none_of(
         checks, [](const HealthCheck& check) { return check.state == HealthState::kBroken; });
-    write_file("-", *json ? as_json(checks, healthy) : as_table(checks));
+    write_file("-", *json ? as_json(checks, healthy) : for_terminal(as_table(checks)));
     return healthy ? ExitCode::kDone : ExitCode::kMissingPart;
   };
 }

@@ -9,11 +9,13 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/command.h"
 #include "app/generate_exact.h"
 #include "app/report_flags.h"
 #include "app/simai_command.h"
+#include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -60,8 +62,8 @@ std::string memory_of(const ExactJob& job, bool json) {
   if (!json) {
     const std::string active =
         all.active < all.total ? fmt::format(", {:.0f} of them a token's", all.active) : "";
-    return fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name), all.total,
-                       active, memory_text(job));
+    return for_terminal(fmt::format("{}: {:.0f} parameters{}\n{}", printable(job.job.model.name),
+                                    all.total, active, memory_text(job)));
   }
   if (all.total >= 9.2e18) {
     throw Error("the number of parameters left the range of 64-bit integers").field("--memory");
@@ -76,21 +78,37 @@ std::string memory_of(const ExactJob& job, bool json) {
 
 bool as_json(const GenerateFlags& flags) { return flags.format == "json"; }
 
-void check_form(const GenerateFlags& flags, const Generator& generator) {
+/// Of AICB's flavour: whether the layer table is to be our JSON, by --format or else by the name of
+/// the output. ERRORS: the generator does not write what is asked for.
+bool json_wanted(const GenerateFlags& flags, const Generator& generator) {
   const bool layers = generator.format == "simai";
-  if (!flags.format.empty() && flags.format != generator.format && !(layers && as_json(flags))) {
-    std::vector<std::string_view> fitting;
-    for (const Generator* each : generators()) {
-      if (each->format == flags.format || (each->format == "simai" && as_json(flags))) {
-        fitting.push_back(each->name);
-      }
-    }
-    throw Error(fmt::format("{} does not write '{}'", generator.name, printable(flags.format)))
-        .field("--format")
-        .expected(std::string(generator.format) + (layers ? " or json" : ""))
-        .hint(fitting.empty() ? std::string()
-                              : fmt::format("--generator {} does", join(fitting, " or ")));
+  const bool named = flags.format.empty() && flags.output.ends_with(".json");
+  const bool json = as_json(flags) || named;
+  if ((flags.format.empty() && !named) || flags.format == generator.format || (layers && json)) {
+    return json;
   }
+  std::vector<std::string> ways;
+  if (json && trains(generator)) {
+    ways.emplace_back("--flavour exact beside it writes the step as it is as JSON");
+  }
+  std::vector<std::string_view> fitting;
+  for (const Generator* each : generators()) {
+    if (each->format == flags.format || (each->format == "simai" && json)) {
+      fitting.push_back(each->name);
+    }
+  }
+  if (!fitting.empty()) {
+    ways.push_back(fmt::format("--generator {} does", join(fitting, " or ")));
+  }
+  Error error =
+      named ? Error(fmt::format("{} does not write JSON, which the name ends in", generator.name))
+                  .field("--output")
+                  .expected(fmt::format("another ending, or --format {} to write that all the same",
+                                        generator.format))
+            : Error(fmt::format("{} does not write '{}'", generator.name, printable(flags.format)))
+                  .field("--format")
+                  .expected(std::string(generator.format) + (layers ? " or json" : ""));
+  throw std::move(error).hint(fmt::format("{}", fmt::join(ways, "; ")));
 }
 
 /// The file to write. A folder (or a name that ends in '/', which is made) gets AICB's file name.
@@ -273,7 +291,7 @@ ExitCode generate(const GenerateFlags& flags) {
           .field(flags.output.empty() ? "--generator" : "--output")
           .expected("--list-models alone, or with --json");
     }
-    write_file("-", flags.json ? to_text(models_json()) : model_table());
+    write_file("-", flags.json ? to_text(models_json()) : for_terminal(model_table()));
     return ExitCode::kDone;
   }
   if (flags.generator.empty()) {
@@ -305,7 +323,7 @@ ExitCode generate(const GenerateFlags& flags) {
         .hint("or --model NAME --gpus N for the step as it is: 'lockstep generate --help'");
   }
   const Generator& generator = generator_named(flags.generator);
-  check_form(flags, generator);
+  const bool json = json_wanted(flags, generator);
   if (flags.memory) {
     throw Error("AICB's generators know nothing of memory")
         .field("--memory")
@@ -319,7 +337,7 @@ ExitCode generate(const GenerateFlags& flags) {
   }
   std::string name = workload.file_name;
   std::optional<Workload> layers;
-  if (as_json(flags)) {
+  if (json) {
     layers = to_workload(workload);
     name = fs::path(name).replace_extension(".json").string();
   }
@@ -354,8 +372,10 @@ CommandBody define(CLI::App& app) {
       ->expected(0, 1);
   app.add_option(
          "--format", flags->format,
-         "of AICB's flavour: json for the layer table as our JSON instead of SimAI's text,\n"
-         "else simai, csv or vidur, as the generator has it; of the exact one: json or csv")
+         "of AICB's flavour: json for the layer table as our JSON instead of SimAI's text "
+         "(without\n"
+         "--format, too, where the output's name ends in .json), else simai, csv or vidur, as the\n"
+         "generator has it; of the exact one: json or csv")
       ->expected(0, 1);
   app.add_option("--flavour", flags->flavour,
                  "aicb: byte for byte what AICB writes; exact: the step as it is, what you get\n"

@@ -15,6 +15,7 @@
 #include "app/flag_value.h"
 #include "app/goodput/duration.h"
 #include "app/report_flags.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -282,7 +283,7 @@ ExitCode goodput(const Options& options) {
                options.runs, runs == 1 ? "; of one alone there is no interval" : "");
   }
   write_file("-", options.json ? with_command(to_text(document(options, plan, result)))
-                               : table(options, plan, result));
+                               : for_terminal(table(options, plan, result)));
   return runs < options.runs ? ExitCode::kInterrupted : ExitCode::kDone;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/plan/aceso_flags.h"
 #include "app/plan/job_plan_options.h"
 #include "app/plan/plan_options.h"
 #include "app/usage.h"
@@ -121,6 +122,9 @@ bool take_job(CLI::App& app, const AcesoOptions& aceso, JobPlanOptions& job) {
     return word == "--model" || word.starts_with("--model=") || word.starts_with("--hf") ||
            word.starts_with("--from-megatron") || word.starts_with("--from_megatron");
   });
+  if (!described) {
+    refuse_flags_of_aceso(job.words);
+  }
   if (!described && app.count("--aceso-model") + app.count("--metis-hostfile") > 0) {
     app.allow_extras(false);
     throw usage_error(*app.get_parent(), CLI::ExtrasError(app.get_name(), job.words));

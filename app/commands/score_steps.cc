@@ -15,9 +15,12 @@
 
 #include "app/command.h"
 #include "app/flag_value.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
+#include "base/output_capture.h"
 #include "base/progress.h"
+#include "base/stop_signal.h"
 
 namespace lockstep {
 namespace {
@@ -154,14 +157,28 @@ ExitCode score_steps(const Options& options) {
   }
   Progress progress("steps", static_cast<std::int64_t>(chosen.size()));
   Scored scored{{}, std::move(published.skipped), options.rows, half == RowHalf::kBoth};
+  const Interruptible interruptible;
   for (const PublishedStep* step : chosen) {
     progress.update(std::ssize(scored.steps));
-    scored.steps.push_back(predict(*step, prediction));
+    try {
+      throw_if_stopped();
+      scored.steps.push_back(predict(*step, prediction));
+    } catch (const Interrupted&) {
+      if (scored.steps.empty()) {
+        throw;
+      }
+      break;
+    }
     if (const std::string& failure = scored.steps.back().failure; !failure.empty()) {
       ++scored.skipped[fmt::format("{}: {}", step->source, failure)];
     }
   }
-  write_file("-", options.json ? to_text(document(scored)) : table(scored));
+  write_file("-", options.json ? to_text(document(scored)) : for_terminal(table(scored)));
+  if (scored.steps.size() < chosen.size()) {
+    fmt::print(standard_error(), "lockstep: stopped: the first {} of {} steps\n",
+               scored.steps.size(), chosen.size());
+    return ExitCode::kInterrupted;
+  }
   return ExitCode::kDone;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -244,7 +245,7 @@ CommandBody define_describe(CLI::App& app) {
   const auto flags = add_reading_flags(app, "One JSON document instead of a table");
   return [flags] {
     const TopologyDescription description = describe(load(flags->from));
-    write_file("-", flags->json ? to_json_text(description) : to_text(description));
+    write_file("-", flags->json ? to_json_text(description) : for_terminal(to_text(description)));
     return ExitCode::kDone;
   };
 }
@@ -257,7 +258,8 @@ CommandBody define_links(CLI::App& app) {
   app.add_option("--of", *of, "Only the links of this node");
   return [flags, of] {
     const Topology topology = load(flags->from);
-    write_file("-", flags->json ? links_json(topology, *of) : links_text(topology, *of));
+    write_file("-",
+               flags->json ? links_json(topology, *of) : for_terminal(links_text(topology, *of)));
     return ExitCode::kDone;
   };
 }

@@ -7,6 +7,7 @@
 #include "analysis/compare/calibrate.h"
 #include "analysis/compare/join_ranks.h"
 #include "app/compare/compare_options.h"
+#include "app/terminal.h"
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
@@ -152,7 +153,7 @@ CommandBody define_calibrate(CLI::App& app) {
     warn_if_worse(result);
     write_file(flags->output, to_json_text(result.preset));
     if (flags->output != "-") {
-      write_file("-", flags->json ? as_json(result) : as_table(result));
+      write_file("-", flags->json ? as_json(result) : for_terminal(as_table(result)));
     }
     return ExitCode::kDone;
   };

@@ -86,8 +86,6 @@ void check_flags_of_training(const Flags& flags) {
   const ClusterFlags& cluster = flags.cluster;
   const std::pair<const char*, bool> of_collectives[] = {
       {"--picture", !flags.picture.empty()},
-      {"--report", !flags.report.report.empty()},
-      {"--figure", !flags.report.figures.empty()},
       {"--gpus", cluster.gpus > 0},
       {"--op", !cluster.op.empty()},
       {"--gpus-per-server", cluster.gpus_per_server > 0},
@@ -212,8 +210,8 @@ ExitCode run(const Flags& flags) {
   if (are_training_logs(logs)) {
     check_flags_of_training(flags);
     print_warnings(warnings_of(logs));
-    return compare_training_logs(logs,
-                                 {flags.cluster.topology, flags.cluster.preset, limit, flags.json});
+    return compare_training_logs(
+        logs, {flags.cluster.topology, flags.cluster.preset, limit, flags.json, flags.report});
   }
   CompareReport report;
   const std::string engine = predictor(flags);

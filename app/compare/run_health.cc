@@ -6,6 +6,7 @@
 
 #include "analysis/compare/health.h"
 #include "app/compare/compare_options.h"
+#include "app/terminal.h"
 #include "app/warnings_out.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -46,7 +47,8 @@ CommandBody define_health(CLI::App& app) {
     for (const Warnings::Entry& entry : of_logs.entries()) {
       health.warnings.push_back(entry.text);
     }
-    write_file("-", flags->json ? compare::health_json(health) : compare::health_table(health));
+    write_file("-", flags->json ? compare::health_json(health)
+                                : for_terminal(compare::health_table(health)));
     return ExitCode::kDone;
   };
 }

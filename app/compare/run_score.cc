@@ -6,6 +6,7 @@
 #include "analysis/compare/score.h"
 #include "app/compare/compare_options.h"
 #include "app/step_score/score_steps.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -87,7 +88,8 @@ CommandBody define_score(CLI::App& app) {
       const std::vector<StepScore> steps = step_scores(flags->folder, flags->step_gpus);
       text = flags->json ? with_steps(text, steps) : text + steps_markdown(steps, flags->step_gpus);
     }
-    write_file(flags->output, text);
+    const bool table = !flags->json && flags->output == "-";
+    write_file(flags->output, table ? for_terminal(text) : text);
     return ExitCode::kDone;
   };
 }

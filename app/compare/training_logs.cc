@@ -299,7 +299,9 @@ ExitCode compare_training_logs(const std::vector<PhysicalLog>& logs,
     text += (text.empty() ? "" : "\n") + text_of(each);
     json["logs"].push_back(json_of(each));
   }
-  write_file("-", comparison.json ? with_command(to_text(json)) : for_terminal(text));
+  const std::string document = with_command(to_text(json));
+  write_reports(comparison.report, "compare", document);
+  write_file("-", comparison.json ? document : for_terminal(text));
   if (comparison.limit && worst > *comparison.limit) {
     fmt::print(standard_error(), "lockstep: the error of a step is {}, over {}\n",
                compare::percent(worst), compare::percent(*comparison.limit));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/command.h"
+#include "app/report_flags.h"
 #include "trace/physical_log.h"
 
 namespace lockstep {
@@ -17,6 +18,7 @@ struct TrainingComparison {
   std::string topology, preset;
   std::optional<double> limit;  ///< of the error of a step; above it the exit code is 1
   bool json = false;
+  ReportFlags report;
 };
 
 /// Predicts the step of the job that each log lists the arguments of on the flow engine, and prints

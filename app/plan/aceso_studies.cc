@@ -8,6 +8,7 @@
 
 #include "app/plan/aceso_report.h"
 #include "app/step_score/csv_table.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -177,8 +178,9 @@ ExitCode run_accuracy_study(const AcesoOptions& options,
                ? fmt::format(" {:>12.2f} {:>+7.2f}%\n", row.actual_mb, 100 * row.memory_error())
                : fmt::format(" {:>12} {:>8}\n", "-", "-");
   }
-  write_file("-", out + fmt::format("mean size of the error: time {:.2f} %, memory {:.2f} %\n",
-                                    mean_percent(time_errors), mean_percent(memory_errors)));
+  out += fmt::format("mean size of the error: time {:.2f} %, memory {:.2f} %\n",
+                     mean_percent(time_errors), mean_percent(memory_errors));
+  write_file("-", for_terminal(out));
   return ExitCode::kDone;
 }
 
@@ -230,7 +232,7 @@ ExitCode run_scaling_study(const AcesoOptions& options, const SearchStop& stop,
   write_file("-", options.json ? to_text({{"schema", "lockstep-plan-scaling/1"},
                                           {"cost", options.cost},
                                           {"points", std::move(list)}})
-                               : text);
+                               : for_terminal(text));
   return stop.ended("the searches made by now", !options.output.empty());
 }
 

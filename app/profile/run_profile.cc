@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "app/generate_exact.h"
+#include "app/terminal.h"
 #include "app/usage.h"
 #include "base/atomic_file.h"
 #include "base/file.h"
@@ -137,7 +138,7 @@ void finish(const ProfileOptions& options, const Measurements& measurements, Fol
     write_file("-", to_measurements_json(measurements));
   } else {
     print_left_out(measurements);
-    write_file("-", measurement_table(measurements));
+    write_file("-", for_terminal(measurement_table(measurements)));
   }
 }
 
@@ -371,7 +372,7 @@ ExitCode profile_sweep(const ProfileOptions& options) {
     folder.write("efficiency.json", text);
   }
   print_left_out(measurements);
-  write_file("-", options.json ? text : efficiency_table(fitted));
+  write_file("-", options.json ? text : for_terminal(efficiency_table(fitted)));
   return ExitCode::kDone;
 }
 
@@ -383,7 +384,7 @@ ExitCode profile_interference(const ProfileOptions& options) {
   if (folder.wanted()) {
     folder.write("interference.json", text);
   }
-  write_file("-", options.json ? text : interference_text(table));
+  write_file("-", options.json ? text : for_terminal(interference_text(table)));
   return ExitCode::kDone;
 }
 

@@ -40,11 +40,24 @@ pid_t start(const std::string& program, std::vector<std::string> words) {
   return child;
 }
 
+void stop_all(const std::vector<pid_t>& children, const std::vector<bool>& ended) {
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
+    if (!ended[rank]) {
+      ::dprintf(unsilenced_error(), "lockstep: rank %zu is stopped: another has failed\n", rank);
+      (void)::kill(children[rank], SIGTERM);
+    }
+  }
+}
+
 /// Waits for all, the first that ends first; other children of this process, which may be of a
-/// program that we are part of, are left alone. The first that fails gives the code.
+/// program that we are part of, are left alone. The first that fails gives the code; who has not
+/// ended by itself a little later is stopped, as it may wait for that one.
 ExitCode wait_for(const std::vector<pid_t>& children) {
   auto code = ExitCode::kDone;
   std::vector<bool> ended(children.size());
+  constexpr std::chrono::seconds kPatience{3};
+  auto stop = std::chrono::steady_clock::time_point::max();
+  bool stopped = false;
   for (std::size_t left = children.size(); left > 0;) {
     const std::size_t before = left;
     for (std::size_t rank = 0; rank < children.size(); ++rank) {
@@ -58,11 +71,18 @@ ExitCode wait_for(const std::vector<pid_t>& children) {
       auto own = ExitCode::kCheckFailed;
       if (child > 0 && WIFEXITED(status)) {
         own = static_cast<ExitCode>(WEXITSTATUS(status));
-      } else if (child > 0) {
+      } else if (child > 0 && !stopped) {
         ::dprintf(unsilenced_error(), "lockstep: rank %zu was ended by signal %d (%s)\n", rank,
                   WTERMSIG(status), ::strsignal(WTERMSIG(status)));
       }
-      code = code == ExitCode::kDone ? own : code;
+      if (code == ExitCode::kDone && own != ExitCode::kDone) {
+        code = own;
+        stop = std::chrono::steady_clock::now() + kPatience;
+      }
+    }
+    if (!stopped && std::chrono::steady_clock::now() > stop) {
+      stopped = true;
+      stop_all(children, ended);
     }
     if (left == before) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

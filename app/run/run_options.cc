@@ -11,7 +11,8 @@ void add_run_options(CLI::App& app, RunOptionsCli& options) {
                  "SimAI's text, AICB's workload CSV, or our JSON of a step")
       ->required();
   app.add_option("-o,--output", options.output, "Folder for logs, tables and timelines");
-  app.add_flag("--dry-run", options.dry_run, "Print what this rank would run, and end");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print what this rank would run, check what every rank would, and end");
   app.add_flag("--json", options.json,
                "The summary, or with --dry-run the plan, as one JSON document");
   app.add_option("--iterations", options.iterations, "Runs of the whole workload")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,13 +11,16 @@
 #include <fmt/format.h>
 
 #include "app/run/local_ranks.h"
+#include "app/terminal.h"
 #include "base/atomic_file.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/input_limit.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "profiler/gpu_module.h"
 #include "profiler/run/control_transport.h"
+#include "profiler/run/join.h"
 #include "profiler/run/run_summary.h"
 #include "profiler/run/runner.h"
 #include "workloads/read_workload.h"
@@ -83,7 +87,21 @@ struct Planned {
   std::string digest;  ///< of the workload's text
 };
 
-Planned plan_of(const RunOptionsCli& options, const RankPlace& place) {
+/// What each rank of the world would do is sound. `plan_for`: the plan of a rank.
+void check_ranks(const RankPlace& place, const std::function<RunPlan(int)>& plan_for) {
+  Progress progress("ranks", place.world);
+  for (int rank = 0; rank < place.world; ++rank) {
+    progress.update(rank);
+    if (rank != place.rank) {
+      with_context(fmt::format("in what rank {} of {} would do", rank, place.world),
+                   [&] { (void)plan_for(rank); });
+    }
+  }
+}
+
+/// `all_ranks`: the others' plans are made, too, for what may be wrong with them (with our JSON and
+/// SimAI's text it is wrong for all).
+Planned plan_of(const RunOptionsCli& options, const RankPlace& place, bool all_ranks) {
   RunChoice choice;
   choice.world = place.world;
   choice.rank = place.rank;
@@ -100,11 +118,18 @@ Planned plan_of(const RunOptionsCli& options, const RankPlace& place) {
     csv = text.view().starts_with("comm_type,");
     check_for_kind(options, csv);
     if (csv) {
-      plan = read_aicb_workload(
-          text.view(), options.workload,
-          {std::max<std::int64_t>(1, options.tp), std::max<std::int64_t>(1, options.ep),
-           std::max<std::int64_t>(1, options.pp)},
-          choice, warnings);
+      const CsvCut cut = {std::max<std::int64_t>(1, options.tp),
+                          std::max<std::int64_t>(1, options.ep),
+                          std::max<std::int64_t>(1, options.pp)};
+      plan = read_aicb_workload(text.view(), options.workload, cut, choice, warnings);
+      if (all_ranks) {
+        check_ranks(place, [&](int rank) {
+          RunChoice of_rank = choice;
+          of_rank.rank = rank;
+          Warnings told;  // once, of our own
+          return read_aicb_workload(text.view(), options.workload, cut, of_rank, told);
+        });
+      }
     }
   }
   if (!csv) {
@@ -114,6 +139,29 @@ Planned plan_of(const RunOptionsCli& options, const RankPlace& place) {
     for (const Warnings::Entry& entry : warnings.entries()) {
       fmt::print(stderr, "lockstep: warning: {}: {}\n", options.workload, entry.text);
     }
+  }
+  return planned;
+}
+
+/// Where a rank's own files go.
+fs::path own_folder(const RunOptionsCli& options, std::int64_t rank) {
+  return fs::path(options.output) / "byteps" / std::to_string(rank);
+}
+
+/// What sets a job apart from others, but for its workload: equal on all its ranks.
+std::string job_of(const RunOptionsCli& options) {
+  return fmt::format("{} {} {} {} {} {} {} ", options.transport, options.layers, options.tp,
+                     options.ep, options.pp, options.iterations, options.warmups);
+}
+
+/// All that a rank can fail at by itself, before it meets the others.
+Planned prepare(const RunOptionsCli& options, const RankPlace& place) {
+  Planned planned = plan_of(options, place, false);
+  if (!options.output.empty()) {
+    make_folder(own_folder(options, planned.plan.rank).string());
+  }
+  if (options.transport == "nccl") {
+    (void)gpu_module();  // a missing part is told at once, without waiting for the others
   }
   return planned;
 }
@@ -152,11 +200,6 @@ std::vector<std::string> arguments_of_ranks(const RunOptionsCli& options) {
     words.emplace_back("--json");
   }
   return words;
-}
-
-/// Where a rank's own files go.
-fs::path own_folder(const RunOptionsCli& options, std::int64_t rank) {
-  return fs::path(options.output) / "byteps" / std::to_string(rank);
 }
 
 void write_outputs(const RunOptionsCli& options, const RunPlan& plan, const RunLog& log,
@@ -204,30 +247,33 @@ void check_flags(const RunOptionsCli& options) {
 ExitCode run_workload(const RunOptionsCli& options) {
   check_flags(options);
   const RankPlace place = place_of(options);
-  const auto [plan, digest] = plan_of(options, place);
   if (options.dry_run) {
-    write_file("-", options.json ? to_json_text(plan) : describe(plan));
+    const RunPlan plan = plan_of(options, place, true).plan;
+    write_file("-", options.json ? to_json_text(plan) : for_terminal(describe(plan)));
     return ExitCode::kDone;
   }
-  if (!options.output.empty()) {
-    make_folder(own_folder(options, plan.rank).string());
-  }
   if (options.local_ranks > 0) {
+    (void)plan_of(options, place, true);
+    if (!options.output.empty()) {
+      make_folder(own_folder(options, place.rank).string());
+    }
     return start_local_ranks(arguments_of_ranks(options), options.local_ranks);
   }
   // Whoever runs something else is told apart before anything hangs.
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {}", options.transport, digest, options.layers, options.tp,
-                  options.ep, options.pp, options.iterations, options.warmups);
-  const bool nccl = options.transport == "nccl";
-  if (nccl) {
-    (void)gpu_module();  // a missing part is told at once, without waiting for the others
+  const std::string job = job_of(options);
+  Planned planned;
+  try {
+    planned = prepare(options, place);
+  } catch (const Error& error) {
+    tell_early_failure(place, job, error.what(), options.timeout_s);
+    throw;
   }
-  Bootstrap bootstrap(place, key, options.timeout_s);
+  const auto& [plan, digest] = planned;
+  Bootstrap bootstrap(place, job + digest, options.timeout_s);
   std::unique_ptr<Transport> transport;
   try {
-    transport =
-        nccl ? gpu_module().open_transport(place.local_rank) : make_control_transport(bootstrap);
+    transport = options.transport == "nccl" ? gpu_module().open_transport(place.local_rank)
+                                            : make_control_transport(bootstrap);
   } catch (const Error& error) {
     bootstrap.fail(error.what());
     throw;

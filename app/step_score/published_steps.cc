@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_record.h"
+#include "base/missing_path.h"
 #include "base/text.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/stage_plan.h"
@@ -81,6 +82,12 @@ class Reader {
     vtrain("vtrain_a100_multi_node_steps.csv", "vTrain, several nodes", "A100", true);
     korthikanti("megatron_seqsel_table5.csv");
     training("training-steps.csv");
+    if (!any_ && !is_folder(folder_.string())) {
+      throw Error("there is no such folder")
+          .at(folder_.string())
+          .expected("a folder of tables of published steps")
+          .hint(hint_of_missing(folder_.string()));
+    }
     if (!any_) {
       throw Error("none of the tables of published steps is in this folder").at(folder_.string());
     }

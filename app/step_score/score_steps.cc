@@ -10,6 +10,7 @@
 
 #include "app/simulate/run_flow.h"
 #include "base/error.h"
+#include "base/stop_signal.h"
 #include "generator/compute/compute_times.h"
 #include "generator/compute/gpu_spec.h"
 #include "generator/exact/exact_workload.h"
@@ -59,6 +60,8 @@ ScoredStep predict(const PublishedStep& step, const PredictionOptions& given) {
         run_flow(workload, topology_from(step.topology), options, nullptr).total.seconds();
   } catch (const ReplayGivenUp&) {
     scored.failure = fmt::format("takes longer than {:g} s", given.limit->seconds());
+  } catch (const Interrupted&) {
+    throw;
   } catch (const Error& error) {
     scored.failure = error.message();
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_record.h"
+#include "base/missing_path.h"
 
 namespace lockstep::aceso {
 namespace {
@@ -20,7 +21,11 @@ constexpr std::int64_t kMaxFile = 64 << 20;
 
 void check_folder(const std::string& folder) {
   if (!is_folder(folder)) {
-    throw Error("no such folder").at(folder).field("--profiles").expected("a profile database");
+    throw Error("no such folder")
+        .at(folder)
+        .field("--profiles")
+        .expected("a profile database")
+        .hint(hint_of_missing(folder));
   }
 }
 

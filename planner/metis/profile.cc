@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/file_record.h"
 #include "base/json.h"
+#include "base/missing_path.h"
 #include "base/text.h"
 
 namespace lockstep::metis {
@@ -130,7 +131,11 @@ const Profile* ProfileSet::find(const std::string& type, int tp, std::int64_t ba
 ProfileSet read_profiles(const std::string& folder, const std::vector<std::string>& types,
                          std::int64_t layers, const std::string& model_file) {
   if (!is_folder(folder)) {
-    throw Error("no such folder").at(folder).field("--profiles").expected("profiles of Metis");
+    throw Error("no such folder")
+        .at(folder)
+        .field("--profiles")
+        .expected("profiles of Metis")
+        .hint(hint_of_missing(folder));
   }
   ProfileSet set{.folder = folder};
   std::map<ProfileSet::Key, std::string> files;

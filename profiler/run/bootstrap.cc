@@ -4,13 +4,8 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
-#include <limits>
 #include <mutex>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
 #include <set>
@@ -23,24 +18,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "profiler/run/frames.h"
+#include "profiler/run/join.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Of who connects, before it is known to be a rank: others wait for it.
-constexpr std::uint32_t kLongestHello = 1U << 16;
-constexpr std::chrono::seconds kHelloTime{5};
-
-enum Kind : char {
-  kHello = 'H',
-  kText = 'T',
-  kShare = 'S',
-  kFailure = 'F',
-  kBye = 'B',
-  kMeet = 'M',  // to rank 0: what a rank comes to; from it: what has been held
-  kWait = 'W',  // to rank 0: the rank has nothing to do, and knows of so many meetings
-};
 
 // "<ranks>\n<name>\n<terms>\n<item>"
 std::string frame_of(const MeetingCall& call) {
@@ -56,41 +39,6 @@ MeetingCall meeting_of(const std::string& text) {
     at = end == std::string::npos ? text.size() : end + 1;
   }
   return {parts[1], to_int(parts[0]).value_or(0), parts[2], parts[3]};
-}
-
-Error network_error(const RankPlace& place, const std::string& what) {
-  return Error(what).at(fmt::format("{}:{}", place.host, place.port));
-}
-
-struct Addresses {
-  addrinfo* list = nullptr;
-  ~Addresses() {
-    if (list != nullptr) {
-      ::freeaddrinfo(list);
-    }
-  }
-};
-
-void resolve(const RankPlace& place, bool passive, Addresses& out) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = passive ? AI_PASSIVE : 0;
-  const int problem = ::getaddrinfo(passive ? nullptr : place.host.c_str(),
-                                    std::to_string(place.port).c_str(), &hints, &out.list);
-  if (problem != 0) {
-    throw network_error(place, fmt::format("no such address: {}", ::gai_strerror(problem)));
-  }
-}
-
-/// Ranks that look for rank 0 there are on its own machine: it listens to no others.
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-void no_delay(int socket) {
-  const int on = 1;
-  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
@@ -306,82 +254,92 @@ struct Bootstrap::State {
     }
   }
 
+  struct Comer;
+  Comer comer_of(const std::optional<Frame>& frame, const std::string& hello,
+                 const std::function<bool(int)>& taken) const;
   void listen(const std::string& hello, Clock::time_point until);
   void connect(const std::string& hello, Clock::time_point until);
 };
 
+/// Who comes while rank 0 listens.
+struct Bootstrap::State::Comer {
+  int rank = -1;
+  std::string refusal;  ///< why it is none of this job's ranks; empty: it is one
+  std::string failure;  ///< why it gave up; empty: it did not
+};
+
+/// `taken`: of ranks from 1 on.
+Bootstrap::State::Comer Bootstrap::State::comer_of(const std::optional<Frame>& frame,
+                                                   const std::string& hello,
+                                                   const std::function<bool(int)>& taken) const {
+  // "<rank> <hello>", or of a rank that gave up "<rank> <beginning of the hello>\n<reason>"
+  const std::size_t blank = frame ? frame->text.find(' ') : std::string::npos;
+  const std::int64_t rank =
+      blank == std::string::npos ? -1 : to_int(frame->text.substr(0, blank)).value_or(-1);
+  if (!frame || (frame->kind != kHello && frame->kind != kGaveUp) || blank == std::string::npos) {
+    return {-1, "not a rank of this program", ""};
+  }
+  const std::string_view said = std::string_view(frame->text).substr(blank + 1);
+  const std::size_t end = frame->kind == kGaveUp ? said.find('\n') : said.size();
+  if (frame->kind == kGaveUp ? end == said.npos || !hello.starts_with(said.substr(0, end))
+                             : said != hello) {
+    return {-1, fmt::format("rank {} runs another job (its world or its workload differs)", rank),
+            ""};
+  }
+  if (rank < 1 || rank >= place.world || taken(static_cast<int>(rank))) {
+    return {-1, fmt::format("there is a rank {} already, or no such rank", rank), ""};
+  }
+  Comer comer{static_cast<int>(rank), "", ""};
+  if (frame->kind == kGaveUp) {
+    comer.failure = fmt::format("rank {} failed: {}", rank, said.substr(end + 1));
+  }
+  return comer;
+}
+
 void Bootstrap::State::listen(const std::string& hello, Clock::time_point until) {
-  Addresses addresses;
-  resolve(place, !is_loopback(place.host), addresses);
-  int listener = -1;
-  for (const addrinfo* at = addresses.list; at != nullptr && listener < 0; at = at->ai_next) {
-    listener = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-    if (listener < 0) {
-      continue;
-    }
-    const int on = 1;
-    (void)::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (::bind(listener, at->ai_addr, at->ai_addrlen) != 0 ||
-        ::listen(listener, place.world) != 0) {
-      (void)::close(listener);
-      listener = -1;
-    }
-  }
-  if (listener < 0) {
-    throw network_error(place, fmt::format("cannot listen: {}", std::strerror(errno)))
-        .hint("another job may be there: --master HOST:PORT names another port");
-  }
-  struct Closer {
-    int socket;
-    ~Closer() { (void)::close(socket); }
-  } closer{listener};
+  const Listener listener(place);
   std::vector<std::unique_ptr<Peer>> found(static_cast<std::size_t>(place.world - 1));
   int missing = place.world - 1;
   std::string wrong;
-  while (missing > 0) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd waiting{listener, POLLIN, 0};
-    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) == 0) {
-      for (const auto& peer : found) {
-        if (peer) {
-          (void)::close(peer->socket);
-        }
+  // Ends the wait of those that have come.
+  const auto tell_found = [&](FrameKind kind, const std::string& reason) {
+    for (const auto& peer : found) {
+      if (peer) {
+        (void)send_frame(peer->socket, kind, reason);
+        (void)::close(peer->socket);
       }
-      throw network_error(place, fmt::format("{} of {} ranks did not come in time{}{}", missing,
-                                             place.world, wrong.empty() ? "" : "; ", wrong));
     }
-    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  };
+  while (missing > 0) {
+    const int socket = listener.accept(until);
     if (socket < 0) {
-      continue;
+      const std::string problem = fmt::format("{} of {} ranks did not come in time{}{}", missing,
+                                              place.world, wrong.empty() ? "" : "; ", wrong);
+      tell_found(kFailure, problem);
+      throw network_error(place, problem);
     }
-    no_delay(socket);
     const std::optional<Frame> frame =
         receive_frame(socket, kLongestHello, std::min(until, Clock::now() + kHelloTime));
-    // "<rank> <hello>"
-    const std::size_t blank = frame ? frame->text.find(' ') : std::string::npos;
-    const std::int64_t rank =
-        blank == std::string::npos ? -1 : to_int(frame->text.substr(0, blank)).value_or(-1);
-    std::string refusal;
-    if (!frame || frame->kind != kHello || blank == std::string::npos) {
-      refusal = "not a rank of this program";
-    } else if (frame->text.substr(blank + 1) != hello) {
-      refusal = fmt::format("rank {} runs another job (its world or its workload differs)", rank);
-    } else if (rank < 1 || rank >= place.world ||
-               found[static_cast<std::size_t>(rank - 1)] != nullptr) {
-      refusal = fmt::format("there is a rank {} already, or no such rank", rank);
-    }
-    if (!refusal.empty()) {
-      wrong = refusal;
-      (void)send_frame(socket, kFailure, refusal);
+    const Comer comer = comer_of(frame, hello, [&](int rank) {
+      return found[static_cast<std::size_t>(rank - 1)] != nullptr;
+    });
+    if (!comer.refusal.empty()) {
+      wrong = comer.refusal;
+      (void)send_frame(socket, kFailure, wrong);
       (void)::close(socket);
       continue;
     }
+    --missing;
+    if (!comer.failure.empty()) {
+      (void)::close(socket);
+      tell_found(kGaveUp, comer.failure);
+      listener.tell_comers(comer.failure, missing, std::min(until, Clock::now() + kTellingTime));
+      throw Error(comer.failure, ExitCode::kCheckFailed);
+    }
     auto peer = std::make_unique<Peer>();
     peer->socket = socket;
-    peer->rank = static_cast<int>(rank);
-    found[static_cast<std::size_t>(rank - 1)] = std::move(peer);
-    --missing;
+    peer->rank = comer.rank;
+    found[static_cast<std::size_t>(comer.rank - 1)] = std::move(peer);
   }
   peers = std::move(found);
   for (const auto& peer : peers) {
@@ -390,26 +348,11 @@ void Bootstrap::State::listen(const std::string& hello, Clock::time_point until)
 }
 
 void Bootstrap::State::connect(const std::string& hello, Clock::time_point until) {
-  Addresses addresses;
-  resolve(place, false, addresses);
-  int socket = -1;
-  while (socket < 0) {
-    for (const addrinfo* at = addresses.list; at != nullptr && socket < 0; at = at->ai_next) {
-      socket = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-      if (socket >= 0 && ::connect(socket, at->ai_addr, at->ai_addrlen) != 0) {
-        (void)::close(socket);
-        socket = -1;
-      }
-    }
-    if (socket < 0) {
-      if (Clock::now() > until) {
-        throw network_error(place, "rank 0 is not there")
-            .hint("--master HOST:PORT must be the same on all ranks");
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
+  const int socket = connect_to_first(place, until);
+  if (socket < 0) {
+    throw network_error(place, "rank 0 is not there")
+        .hint("--master HOST:PORT must be the same on all ranks");
   }
-  no_delay(socket);
   auto peer = std::make_unique<Peer>();
   peer->socket = socket;
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(until - Clock::now()).count();
@@ -419,6 +362,9 @@ void Bootstrap::State::connect(const std::string& hello, Clock::time_point until
   const std::optional<Frame> answer = sent ? receive_frame(socket) : std::nullopt;
   if (!answer || answer->kind != kShare) {
     (void)::close(socket);
+    if (answer && answer->kind == kGaveUp) {
+      throw Error(answer->text, ExitCode::kCheckFailed);
+    }
     throw network_error(place, answer && answer->kind == kFailure
                                    ? "rank 0 says: " + printable(answer->text, 400)
                                    : "the other ranks did not come in time");

@@ -22,7 +22,7 @@ class Bootstrap {
   /// `id` makes the world's id on rank 0. `key` must be equal on all ranks: it keeps apart jobs
   /// that meet on one port.
   /// ERRORS: Error: nobody at the address within `timeout_s`, another key, a rank twice, a world of
-  /// another size.
+  /// another size, a rank that failed before (tell_early_failure()).
   Bootstrap(const RankPlace& place, const std::string& key, double timeout_s);
   ~Bootstrap();
   Bootstrap(const Bootstrap&) = delete;

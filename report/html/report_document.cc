@@ -18,10 +18,20 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 12> kSchemas = {  // each in kVersion
-    "lockstep-simulate",   "lockstep-causes",     "lockstep-compare", "lockstep-compare-steps",
-    "lockstep-score",      "lockstep-collective", "lockstep-plan",    "lockstep-job-plan",
-    "lockstep-mixed-plan", "lockstep-plan-price", "lockstep-goodput", "lockstep-sweep"};
+constexpr std::array<std::string_view, 13> kSchemas = {  // each in kVersion
+    "lockstep-simulate",
+    "lockstep-causes",
+    "lockstep-compare",
+    "lockstep-compare-steps",
+    "lockstep-compare-training",
+    "lockstep-score",
+    "lockstep-collective",
+    "lockstep-plan",
+    "lockstep-job-plan",
+    "lockstep-mixed-plan",
+    "lockstep-plan-price",
+    "lockstep-goodput",
+    "lockstep-sweep"};
 
 constexpr std::size_t kLongestText = 200;      // characters of a name
 constexpr std::size_t kLongestCommand = 8000;  // and of a command, which is of use in one piece

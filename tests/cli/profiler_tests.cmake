@@ -17,6 +17,7 @@ lockstep_cli_test(cli_profile_jobs_folder ARGS profile --jobs tests/data/profile
 lockstep_cli_test(cli_profile_jobs_from ARGS profile --jobs tests/data/profile/jobs.txt --from tests/fuzz/corpus/measurements/small.json EXIT 2 ERR "--jobs: is measured on a GPU")
 lockstep_cli_test(cli_profile_limit_alone ARGS profile --model llama3-8b --gpus 1 --limit 5 --list EXIT 2 ERR "--limit: has no effect here" "--jobs, --sweep or --aceso-size")
 lockstep_cli_test(cli_run_dry ARGS run --workload tests/data/simulate/tiny.txt --world 8 --rank 3 --dry-run OUT "^rank 3 of 8: " "end of iteration")
+lockstep_cli_test(cli_run_dry_all_ranks ARGS run --workload tests/data/run/reduce-to-rank-0.csv --world 4 --tp 2 --dry-run EXIT 2 ERR "reduce-to-rank-0.csv:2: dst: .0. is not in rank 2.s tp_group" "in what rank 2 of 4 would do")
 lockstep_cli_test(cli_run_world ARGS run --workload tests/data/simulate/tiny.txt --world 4 --dry-run EXIT 2 ERR "the workload is for 8 GPUs, and there are 4 ranks")
 lockstep_cli_test(cli_run_rank ARGS run --workload tests/data/simulate/tiny.txt --world 8 --rank 8 --dry-run EXIT 2 ERR "--rank: there is no rank 8 of 8")
 lockstep_cli_test(cli_run_master ARGS run --workload tests/data/simulate/tiny.txt --world 8 --master nowhere EXIT 2 ERR "--master: 'nowhere' is no address")

@@ -18,9 +18,12 @@ RESULTS = {
     "slow": [*JOB, "--straggler", "gpu:3:1.5", "--straggler", "jitter:0-15:normal:0.02", "--steps", "8", "--detail"],
     "causes": ["whatif", "--trace", "tests/data/whatif/two-stages.csv", "--meta", "tests/data/whatif/two-stages.yaml", "-o", OUT, "--json"],
     "compare": ["compare", "tests/data/logs/two-tables.txt", "--json"],
+    "training": ["compare", "tests/fuzz/corpus/megatron/train.log", "--topology", "Spectrum-X:g=8", "--json"],
     "score": ["score", "tests/data/logs", "--json"],
     "plan": ["plan", "--aceso-model", "scale-layer", "--aceso-size", "4layers", "--profiles", "tests/data/plan/scale-layer", "--gpus-per-node", "2",
              "--nodes", "2", "--memory-limit", "1200", "--global-batch", "16", "--micro-batch", "1", "2", "--json"],
+    "metis": ["plan", "--metis-hostfile", "tests/data/plan/metis/hostfile", "--metis-clusterfile", "tests/data/plan/metis/cluster.json", "--profiles",
+              "tests/data/plan/metis", "--gbs", "8", "--max-tp", "2", "--max-batch", "2", "--layers", "4", "--json"],
     "goodput": ["goodput", "--step", "5.2s", "--tokens", "16777216", "--gpus", "1024", "--gpu-mtbf", "5.8y", "--checkpoint", "20s", "--restart", "10min", "--json"],
     "collective": ["collective", "--op", "allreduce", "--size", "1MiB:4MiB", "--topology", "Spectrum-X:g=16", "--engine", "analytic,flow", "--json"],
     "sweep": ["sweep", "tests/data/sweep/engines.yaml", "-o", os.path.join(OUT, "sweep"), "--json"],
@@ -75,7 +78,7 @@ for name in listed:
     if name in pixels:
         check_png(f"{OUT}/{name}.png", name, size)
 wanted = {"time", "ranks", "operators", "sensitivity", "heatmap", "remedies", "timeline", "pipeline", "fabric", "links", "sample", "stragglers",
-          "accuracy", "curves", "collective", "pareto", "plan-stages", "sweep", "goodput", "memory", "memory-over-time", "roofline", "runs", "difference"}
+          "accuracy", "curves", "training", "training-parts", "collective", "pareto", "plan-stages", "plan-costs", "plan-layers", "sweep", "goodput", "memory", "memory-over-time", "roofline", "runs", "difference"}
 if not wanted <= set(listed):
     complain(f"not listed: {sorted(wanted - set(listed))}")
 print(f"{len(listed)} figures, {failures} failures")

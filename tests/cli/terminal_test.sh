@@ -45,4 +45,30 @@ for words in "${plan[*]}" "${whatif[*]}"; do
   [[ $(tr -s ' \r\n' ' ' <<<"$shown") == $(tr -s ' \r\n' ' ' <<<"$piped") ]] || complain "$words says something else on a terminal"
   ((width > 64)) || (($(widest <<<"$piped") > 64)) || complain "no line of $words is too long for the test"
 done
+
+# Those of these fit 80 columns, though not in a pipe: closer columns, engines one below the other, folded prose.
+collective=(collective --op allreduce --size 1MiB:8MiB --gpus 8 --topology Spectrum-X:g=16 --engine analytic,flow)
+goodput=(goodput --step 5.2s --gpus 1024 --server-mtbf 200d --checkpoint 2s --checkpoint-drain 60s --restart 5min --spares 4 --for 8w --runs 3)
+memory=(generate --model llama3-70b --gpus 64 --tp 8 --pp 2 --sp --memory)
+for words in "${collective[*]}" "${goodput[*]}" "${memory[*]}" "generate --list-models" "topology describe Spectrum-X:g=64" \
+  "topology links Spectrum-X:g=8" "score tests/data/logs"; do
+  shown=$(TERM=xterm NO_COLOR=1 script -qec "stty cols 80 rows 50; '$lockstep' $words --quiet" /dev/null </dev/null)
+  width=$(widest <<<"$shown")
+  ((width <= 80)) || complain "a line of $width characters of $words on a terminal of 80"
+  (($(widest < <("$lockstep" $words --quiet)) > 80)) || complain "no line of $words is too long for the test"
+done
+# Nor does the cache bring what was made for a terminal elsewhere, or the other way round.
+export LOCKSTEP_CACHE=$scratch/cache
+for _ in 1 2; do
+  shown=$(TERM=xterm NO_COLOR= script -qec "stty cols 60 rows 50; '$lockstep' ${collective[*]} --quiet" /dev/null </dev/null)
+  [[ $shown == *"$esc"* ]] || complain "with a cache a terminal gets what a pipe got"
+  piped=$("$lockstep" "${collective[@]}" --quiet)
+  [[ $piped != *"$esc"* && $(widest <<<"$piped") -gt 80 ]] || complain "with a cache a pipe gets what a terminal got"
+done
+unset LOCKSTEP_CACHE
+# Not folded: a line is a stage, from the first column to the last.
+shown=$(TERM=xterm NO_COLOR=1 script -qec "stty cols 80 rows 50; '$lockstep' ${memory[*]} --quiet" /dev/null </dev/null)
+[[ $(grep -c 'GiB.*GiB.*GiB.*GiB.*GiB' <<<"$shown") == 2 ]] || complain "the table of stages is folded: $shown"
+shown=$(TERM=xterm NO_COLOR=1 script -qec "stty cols 80 rows 50; '$lockstep' ${collective[*]} --quiet" /dev/null </dev/null)
+[[ $(grep -c '^ *[0-9]\{7\}  .*  \(-\|[a-z]* [a-z0-9]* x[0-9]*\).$' <<<"$shown") == 8 ]] || complain "engines are not one below the other: $shown"
 exit "$failed"

@@ -51,7 +51,11 @@ TEST(Argparse, TwoNamesMustAgreeWhereAskedFor) {
             "8");
   EXPECT_EQ(strict("--tp 8 --tensor_model_parallel_size 08").integer("tensor_model_parallel_size"),
             8);
-  EXPECT_EQ(strict("--seq_length 8 --seq-length 4").text("seq_length"), "4");
+  EXPECT_THAT(error_of([&] { strict("--seq_length 8 --seq-length 4"); }),
+              HasSubstr("--seq-length: is given 2 times"));
+  EXPECT_THAT(error_of([&] { strict("--tp 8 --tp=8"); }), HasSubstr("--tp: is given 2 times"));
+  EXPECT_TRUE(strict("--sp --sp").on("enable_sequence_parallel"));
+  EXPECT_EQ(parse("--tp 8 --tp 4").text("tensor_model_parallel_size"), "4");
   EXPECT_EQ(parse("--tp 8 --tensor_model_parallel_size 4").text("tensor_model_parallel_size"), "4");
   EXPECT_THAT(error_of([&] { strict("--tp 8 --tensor-model-parallel-size=4"); }),
               HasSubstr("--tensor_model_parallel_size: --tp says '8', and "

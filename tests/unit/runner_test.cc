@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "profiler/run/join.h"
 #include "profiler/run/run_summary.h"
 #include "trace/trace_events.h"
 #include "workloads/simai_txt.h"
@@ -469,6 +470,58 @@ TEST(Runner, AStrangerIsRefused) {
   other.join();
   EXPECT_THAT(stranger, HasSubstr("runs another job"));
   EXPECT_THAT(first, HasSubstr("1 of 2 ranks did not come in time"));
+}
+
+/// What the ranks of a world of three end with when one fails before it has met the others, of
+/// which rank 2 comes a little later than the rest.
+std::vector<std::string> ends_when_one_fails_early(int offset, int failing) {
+  std::vector<std::string> ends(3);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      if (rank == 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      }
+      if (rank == failing) {
+        tell_early_failure(place_of(rank, 3, offset), "job ", "no such file", 60);
+        return;
+      }
+      try {
+        Bootstrap bootstrap(place_of(rank, 3, offset), "job digest", 60);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::kCheckFailed);
+        ends[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+  return ends;
+}
+
+// Without a word of it they would wait for a minute.
+TEST(Runner, WhoFailsBeforeAllHaveMetIsNotWaitedFor) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(ends_when_one_fails_early(70, 1),
+              ElementsAre("rank 1 failed: no such file", "", "rank 1 failed: no such file"));
+  EXPECT_THAT(ends_when_one_fails_early(80, 2),
+              ElementsAre("rank 2 failed: no such file", "rank 2 failed: no such file", ""));
+  EXPECT_THAT(ends_when_one_fails_early(90, 0),
+              ElementsAre("", "rank 0 failed: no such file", "rank 0 failed: no such file"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Runner, AnotherJobsFailureIsNotOurs) {
+  std::thread other([] { tell_early_failure(place_of(1, 2, 100), "another job ", "x", 60); });
+  std::string first;
+  try {
+    Bootstrap bootstrap(place_of(0, 2, 100), "job digest", 1.5);
+  } catch (const Error& error) {
+    first = error.what();
+  }
+  other.join();
+  EXPECT_THAT(first, HasSubstr("1 of 2 ranks did not come in time; rank 1 runs another job"));
 }
 
 /// Sends these bytes to rank 0, one after the other, until it is refused.

@@ -5,7 +5,7 @@
   function kind_of(document) { return String(document.schema).replace(/\/.*$/, '').replace(/^lockstep-/, ''); }
 
   function empty() {
-    return {documents: [], simulate: [], causes: [], compare: [], 'compare-steps': [], score: [], collective: [],
+    return {documents: [], simulate: [], causes: [], compare: [], 'compare-steps': [], 'compare-training': [], score: [], collective: [],
             plan: [], 'job-plan': [], 'mixed-plan': [], 'plan-price': [], goodput: [], sweep: []};
   }
 

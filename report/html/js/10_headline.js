@@ -80,7 +80,9 @@
     var cards = [];
     if (d.time_s !== undefined) {
       cards.push(['Best plan', f.time(d.time_s), 'an iteration']);
-      cards.push(['Memory', f.size(d.memory_bytes), 'of the fullest GPU']);
+      if (d.memory_bytes !== undefined) {
+        cards.push(['Memory', f.size(d.memory_bytes), 'of the fullest GPU']);
+      }
     }
     if (d.gap !== undefined && d.gap !== null) {
       cards.push(['Gap to the bound', f.percent(d.gap), d.exact ? 'proven optimal' : 'no plan is faster than ' + f.time(d.bound_s)]);
@@ -127,6 +129,22 @@
     return cards.concat([['Difference', f.signed(d.difference), 'of B from A']]);
   }
 
+  // Of one log its figures, of several the error of each.
+  function training_cards(d) {
+    var beside = function (key, form) { return function (log) { return form(log.predicted[key]) + ' predicted, ' + form(log.measured[key]) + ' measured'; }; };
+    if (d.logs.length > 1) {
+      return d.logs.slice(0, 8).map(function (log) { return [f.label(log.file, 40), f.signed(log.error), beside('step_s', f.time)(log)]; });
+    }
+    var log = d.logs[0], cards = [
+      ['Error of the step', f.signed(log.error), beside('step_s', f.time)(log)],
+      ['Tokens/s', f.plain(log.measured.tokens_per_s), beside('tokens_per_s', f.plain)(log)]
+    ];
+    if (typeof log.measured.memory_bytes === 'number') {
+      cards.push(['Memory', f.size(log.measured.memory_bytes), beside('memory_bytes', f.size)(log) + ', of the fullest GPU']);
+    }
+    return cards.concat([['GPUs', f.whole(log.gpus), layout(log.parallel)]]);
+  }
+
   function goodput_cards(d) {
     var mean = function (v) { return v && v.mean !== undefined ? v.mean : v; };
     return [
@@ -147,7 +165,7 @@
   }
 
   var makers = {simulate: simulate_cards, causes: causes_cards, compare: error_cards, score: error_cards, plan: plan_cards, 'job-plan': job_plan_cards, 'mixed-plan': job_plan_cards, 'plan-price': price_cards,
-                collective: collective_cards, 'compare-steps': steps_cards, goodput: goodput_cards, sweep: sweep_cards};
+                collective: collective_cards, 'compare-steps': steps_cards, 'compare-training': training_cards, goodput: goodput_cards, sweep: sweep_cards};
 
   Report.cards = function () {
     var found = [];

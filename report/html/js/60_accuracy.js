@@ -151,4 +151,61 @@
       return {head: ['size', 'engine', 'time', 'bus bandwidth'], rows: rows};
     }
   });
+
+  // A line of the figure: the step of a log, or what its timers tell apart.
+  function training_lines(d) {
+    var lines = [];
+    d.logs.forEach(function (log) {
+      var of_log = d.logs.length > 1 ? f.label(log.file, 32) + ': ' : '';
+      [{name: 'step', measured_s: log.measured.step_s, predicted_s: log.predicted.step_s, error: log.error}].concat(log.parts || []).forEach(function (part) {
+        lines.push({name: of_log + f.label(part.name, 32), measured: part.measured_s, predicted: part.predicted_s, error: part.error});
+      });
+    });
+    return lines;
+  }
+  var kMostLines = 40;
+
+  Report.figure({
+    section: 'accuracy', name: 'training', kind: 'compare-training', title: 'The step of a training: measured, and predicted',
+    needs: function (d) { return d.logs.length > 0 && d.logs.every(function (log) { return log.measured.step_s > 0 && log.predicted.step_s > 0; }); },
+    height: function (d) { return 80 + 44 * Math.min(kMostLines, training_lines(d).length); },
+    option: function (d, theme) {
+      var lines = training_lines(d).slice(0, kMostLines);
+      var bars = function (name, key, colour) {
+        return {type: 'bar', name: name, barMaxWidth: 15, itemStyle: {color: colour}, data: lines.map(function (l) { return l[key]; }),
+                label: {show: true, position: 'right', color: theme.quiet, formatter: function (p) { return f.time(p.value) + (key === 'predicted' ? ', ' + f.signed(lines[p.dataIndex].error) : ''); }}};
+      };
+      return {
+        grid: {left: 8, right: 110, top: 34, bottom: 24, containLabel: true}, legend: Report.legend(theme),
+        xAxis: Report.axis(theme, {type: 'value', axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: lines.map(function (l) { return l.name; })}),
+        series: [bars('measured', 'measured', theme.grey), bars('predicted', 'predicted', theme.blue)]
+      };
+    },
+    note: function (d) {
+      return d.logs.length > 1 ? '' : 'Measured: the median of ' + f.whole(d.logs[0].iterations) + ' lines of iterations, ' + f.time(d.logs[0].measured.p10_s) + ' – ' + f.time(d.logs[0].measured.p90_s) + ' between the 10th and the 90th percentile.';
+    },
+    table: function (d) {
+      return {head: ['', 'measured', 'predicted', 'error'], rows: training_lines(d).slice(0, 300).map(function (l) { return [l.name, f.time(l.measured), f.time(l.predicted), f.signed(l.error)]; })};
+    }
+  });
+
+  Report.figure({
+    section: 'accuracy', name: 'training-parts', kind: 'compare-training', title: 'What the predicted step of a training is made of',
+    needs: function (d) { return d.logs.some(function (log) { return log.predicted.compute_s > 0; }); },
+    height: function (d) { return 70 + 34 * Math.min(kMostLines, d.logs.length); },
+    option: function (d, theme) {
+      var logs = d.logs.slice(0, kMostLines);
+      var rest = function (p) { return Math.max(0, p.step_s - p.compute_s - p.exposed_s - p.bubble_s); };
+      var parts = [['compute', theme.blue, function (p) { return p.compute_s; }], ['communication not hidden', theme.orange, function (p) { return p.exposed_s; }],
+                   ['pipeline bubble', theme.grey, function (p) { return p.bubble_s; }], ['rest', theme.sky, rest]];
+      return {
+        grid: {left: 8, right: 24, top: 34, bottom: 24, containLabel: true}, legend: Report.legend(theme),
+        xAxis: Report.axis(theme, {type: 'value', axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: logs.map(function (log) { return f.label(log.file, 40); })}),
+        series: parts.map(function (part) { return {type: 'bar', name: part[0], stack: 'all', barMaxWidth: 26, itemStyle: {color: part[1]}, data: logs.map(function (log) { return part[2](log.predicted); })}; })
+      };
+    },
+    note: function () { return 'Of rank 0.'; }
+  });
 })();

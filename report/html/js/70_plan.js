@@ -75,4 +75,52 @@
     },
     note: function () { return 'Of one microbatch.'; }
   });
+
+  // Plans of Metis's problem, which tells of what their cost is made.
+  function metis_plans(d) { return (d.plans || []).filter(function (p) { return p.device_groups && p.execution_s !== undefined; }); }
+  function metis_name(p, i) { return f.label((i + 1) + ': ' + p.node_sequence.join(', ') + '; groups ' + p.device_groups.join(', ') + '; ' + p.batches + (p.batches === 1 ? ' batch' : ' batches'), 48); }
+  var kMetisParts = [['execution', 'execution_s', 'blue'], ['gradients', 'data_parallel_s', 'orange'], ['synchronisation', 'synchronisation_s', 'pink'],
+                     ['between stages', 'pipeline_s', 'red'], ['update', 'update_s', 'green'], ['batches', 'batch_s', 'sky']];
+  var kMostPlans = 20;
+
+  Report.figure({
+    section: 'plan', name: 'plan-costs', kind: 'plan', title: 'What the cost of the best plans is made of',
+    needs: function (d) { return metis_plans(d).length > 0; },
+    height: function (d) { return 90 + 24 * Math.min(kMostPlans, metis_plans(d).length); },
+    option: function (d, theme) {
+      var list = metis_plans(d).slice(0, kMostPlans);
+      return {
+        grid: {left: 8, right: 24, top: 34, bottom: 40, containLabel: true}, legend: Report.legend(theme),
+        xAxis: Report.axis(theme, {type: 'value', name: 'time of a step', nameGap: 24, axisLabel: {formatter: f.time}}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: list.map(metis_name)}),
+        series: kMetisParts.map(function (part) {
+          return {name: part[0], type: 'bar', stack: 'all', itemStyle: {color: theme[part[2]]}, data: list.map(function (p) { return p[part[1]]; }),
+                  tooltip: {formatter: function (p) { return metis_name(list[p.dataIndex], p.dataIndex) + '\n' + part[0] + ' ' + f.time(p.value) + '\nof ' + f.time(list[p.dataIndex].time_s); }}};
+        })
+      };
+    },
+    note: function (d) { return metis_plans(d).length > kMostPlans ? 'The first ' + kMostPlans + ' of ' + f.whole(metis_plans(d).length) + '.' : ''; },
+    table: function (d) {
+      return {head: ['rank', 'time', 'types of GPU', 'groups', 'dp, tp of each', 'batches', 'layers from'], rows: metis_plans(d).slice(0, 200).map(function (p, i) {
+        return [i + 1, f.time(p.time_s), p.node_sequence.join(', '), p.device_groups.join(', '), p.strategies.map(function (s) { return s.join(' x '); }).join(', '), f.whole(p.batches), p.layer_partition.join(', ')];
+      })};
+    }
+  });
+
+  Report.figure({
+    section: 'plan', name: 'plan-layers', kind: 'plan', title: 'Layers of each stage of the best plan',
+    needs: function (d) { var p = metis_plans(d)[0]; return p && p.layer_partition.length === p.device_groups.length + 1; },
+    height: function (d) { return 60 + 26 * metis_plans(d)[0].device_groups.length; },
+    option: function (d, theme) {
+      var best = metis_plans(d)[0];
+      return {
+        grid: {left: 8, right: 40, top: 6, bottom: 40, containLabel: true},
+        xAxis: Report.axis(theme, {type: 'value', name: 'layers', nameGap: 24, minInterval: 1}),
+        yAxis: Report.axis(theme, {type: 'category', inverse: true, splitLine: {show: false}, data: best.device_groups.map(function (gpus, i) {
+          return 'stage ' + i + ', ' + gpus + ' GPUs' + (best.strategies[i] ? ', dp ' + best.strategies[i][0] + ' tp ' + best.strategies[i][1] : '');
+        })}),
+        series: [{type: 'bar', name: 'layers', itemStyle: {color: theme.blue}, data: best.device_groups.map(function (_, i) { return best.layer_partition[i + 1] - best.layer_partition[i]; }), label: {show: true, position: 'right', color: theme.quiet}}]
+      };
+    }
+  });
 })();
