@@ -1,11 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "simulator/network/flow/turn_port.h"
+#include "simulator/network/flow/whole_ps.h"
 
 namespace lockstep {
 
@@ -22,8 +22,7 @@ class EvenPort {
   }
   Time first_end() const {
     const double ahead = (first()->clock - clock_) * static_cast<double>(goals_.size()) - kTie;
-    constexpr double kMost = 9.2e18;  // beyond it the sum says so
-    return since_ + Time::ps(static_cast<std::int64_t>(std::ceil(std::clamp(ahead, 0.0, kMost))));
+    return since_ + first_whole_ps(ahead);
   }
   std::int32_t end_first(Time now) {
     settle(now);
