@@ -418,15 +418,43 @@ Time CollectiveRuns::memory_time(Run& run, const Slot& slot, bool forwards) cons
   if (counted.started.size() <= channel) {
     counted.started.resize(channel + 1, 0);
   }
-  const bool first = counted.started[channel]++ % run.prepared->schedule->ranks == 0;
+  const bool first = counted.started[channel] == 0;
+  const bool last = ++counted.started[channel] == run.prepared->schedule->ranks;
+  counted.started[channel] = last ? 0 : counted.started[channel];
   counted.adding = counted.adding != first;
   const bool adds = reduces || (run.comm == CommType::kAllReduce && counted.adding);
   return !first && adds ? options_.reduce_latency : Time();
 }
 
+/// Moments at which no rank finishes concern nobody else, unless somebody counts them or asks in
+/// between.
 Time CollectiveRuns::advance(Time limit) {
+  const bool alone = !paced_ && !options_.limits.stop && options_.limits.most_work == 0;
   events_.clear();
-  return network_.advance(limit, events_);
+  Time now = network_.advance(limit, events_);
+  for (; alone && now < limit && happened() && nobody_finishes(); ++passed_) {
+    dispatch(now);
+    events_.clear();
+    now = network_.advance(limit, events_);
+  }
+  return now;
+}
+
+/// Whether that is sure of what happens now.
+bool CollectiveRuns::nobody_finishes() const {
+  return std::ranges::all_of(events_, [&](const NetworkEvent& event) {
+    const Run& run = *runs_[event.tag >> 32];
+    const Schedule& schedule = *run.prepared->schedule;
+    const auto number = static_cast<std::uint32_t>(event.tag);
+    const Slot& slot =
+        schedule
+            .slots[schedule.separate_flows ? number % static_cast<std::uint32_t>(run.slots.size())
+                                           : number];
+    const std::int32_t place =
+        event.kind == NetworkEvent::Kind::kSent ? slot.source : slot.destination;
+    return place >= schedule.ranks ||
+           run.shares[static_cast<std::size_t>(place)] > std::ssize(events_);
+  });
 }
 
 void CollectiveRuns::dispatch(Time now) {

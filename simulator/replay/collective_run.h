@@ -62,6 +62,7 @@ class CollectiveRuns final : public Communication {
   void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
   std::vector<StuckMessage> stuck() const override;
   std::int64_t transfers() const override { return transfers_; }
+  std::int64_t passed() const override { return passed_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
   Key key_of(std::int32_t rank, const ProgramOp& op) const;
@@ -96,7 +97,7 @@ class CollectiveRuns final : public Communication {
   };
   /// What a rank of SimAI's counts of its transfers: see memory_time().
   struct Counted {
-    std::vector<std::int32_t> started;  // per channel
+    std::vector<std::int32_t> started;  // per channel, in this cycle
     bool adding = false;
   };
   struct Run {
@@ -132,6 +133,7 @@ class CollectiveRuns final : public Communication {
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
   Time memory_time(Run& run, const Slot& slot, bool forwards) const;
   void share_done(std::int32_t run, std::int32_t place);
+  bool nobody_finishes() const;
   void handle(const NetworkEvent& event, Time now);
   void leave_out(Run& run);
   [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
@@ -157,6 +159,7 @@ class CollectiveRuns final : public Communication {
       prepared_;  // by shape, and whether of a TP group that has schedules of its own
   std::size_t prepared_bytes_ = 0;
   std::int64_t transfers_ = 0;
+  std::int64_t passed_ = 0;
 };
 
 }  // namespace lockstep
