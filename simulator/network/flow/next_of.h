@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -44,11 +43,10 @@ class NextOf {
     std::size_t match = 0;
     for (std::size_t r = rounds_.size(); r-- > 0;) {
       const Time* of = rounds_[r].data() + match * kMatch;
-      unsigned firsts = 0;  // a bit each
-      for (std::size_t i = 0; i < kMatch; ++i) {
-        firsts |= static_cast<unsigned>(of[i] == first_) << i;
-      }
-      match = match * kMatch + static_cast<std::size_t>(std::countr_zero(firsts));
+      std::size_t i = earliest_of_four(of) == first_ ? 0U : 4U;
+      i += std::min(of[i], of[i + 1]) == first_ ? 0U : 2U;
+      i += of[i] == first_ ? 0U : 1U;
+      match = match * kMatch + i;
     }
     return static_cast<std::int32_t>(match);
   }
@@ -56,10 +54,12 @@ class NextOf {
  private:
   static constexpr std::size_t kMatch = 8;
 
+  static Time earliest_of_four(const Time* of) {
+    return std::min(std::min(of[0], of[1]), std::min(of[2], of[3]));
+  }
   static Time earliest(const std::vector<Time>& round, std::size_t match) {
     const Time* of = round.data() + match * kMatch;
-    const auto earlier = [&](std::size_t i, std::size_t j) { return std::min(of[i], of[j]); };
-    return std::min(std::min(earlier(0, 1), earlier(2, 3)), std::min(earlier(4, 5), earlier(6, 7)));
+    return std::min(earliest_of_four(of), earliest_of_four(of + 4));
   }
   void grow() {
     rounds_.front().resize(std::max(kMatch, 2 * size_), Time::max());
