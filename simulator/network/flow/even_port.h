@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,17 +17,22 @@ class EvenPort {
   bool empty() const { return goals_.empty(); }
   void start(std::int32_t transfer, const LegLoad& load, Time now) {
     settle(now);
-    goals_.push_back({transfer, clock_ + static_cast<double>(load.whole().count_ps())});
+    const double clock = clock_ + static_cast<double>(load.whole().count_ps());
+    std::size_t place = goals_.size();
+    goals_.emplace_back();
+    for (; place > 0 && goals_[place - 1].clock <= clock; --place) {
+      goals_[place] = goals_[place - 1];
+    }
+    goals_[place] = {transfer, clock};
   }
   Time first_end() const {
-    const double ahead = (first()->clock - clock_) * static_cast<double>(goals_.size()) - kTie;
+    const double ahead = (goals_.back().clock - clock_) * static_cast<double>(goals_.size()) - kTie;
     return since_ + first_whole_ps(ahead);
   }
   std::int32_t end_first(Time now) {
     settle(now);
-    const auto gone = first();
-    const std::int32_t transfer = gone->transfer;
-    goals_.erase(gone);
+    const std::int32_t transfer = goals_.back().transfer;
+    goals_.pop_back();
     return transfer;
   }
   void stretch(double factor, Time now) {
@@ -50,13 +54,10 @@ class EvenPort {
                                            static_cast<double>(goals_.size());
     since_ = now;
   }
-  std::vector<Goal>::const_iterator first() const {
-    return std::ranges::min_element(goals_, {}, &Goal::clock);
-  }
 
   double clock_ = 0;  // at since_, in picoseconds
   Time since_;
-  std::vector<Goal> goals_;
+  std::vector<Goal> goals_;  // the first is the last one; of equal ones the one that came first
 };
 
 }  // namespace lockstep
