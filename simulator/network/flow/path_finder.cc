@@ -50,21 +50,6 @@ double rounded(double share) {
 
 PortId port_of(const MaxMin::Term& term) { return PortId(term.constraint.value); }
 
-/// Store and forward of what takes time_of(port) over a port.
-template <class F>
-Time pipeline_of(const std::vector<MaxMin::Term>& ports, F time_of) {
-  Time sum, slowest;
-  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
-    Time here;
-    for (const MaxMin::Term& hop : hops) {
-      here = std::max(here, time_of(port_of(hop)));
-    }
-    sum += here;
-    slowest = std::max(slowest, here);
-  });
-  return sum - slowest;
-}
-
 }  // namespace
 
 PathFinder::PathFinder(const Topology& topology, const FlowOptions& options)
@@ -123,16 +108,47 @@ Time PathFinder::transmission(PortId port, Bytes size) const {
 }
 
 Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const {
-  return pipeline_of(ports, [&](PortId port) { return transmission(port, packet); });
+  Time sum, slowest;
+  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
+    Time here;
+    for (const MaxMin::Term& hop : hops) {
+      here = std::max(here, transmission(port_of(hop), packet));
+    }
+    sum += here;
+    slowest = std::max(slowest, here);
+  });
+  return sum - slowest;
 }
 
 const PathFinder::HopTimes& PathFinder::times_of(PortId port) {
   HopTimes& times = hop_times_[at(topology_.links[link_of(port).index()].link_class)];
   if (!times.known) {
-    times = {true, transmission(port, options_.ack_size),
+    times = {true, class_of(port).delay, transmission(port, options_.ack_size),
              transmission(port, options_.payload + options_.header)};
   }
   return times;
+}
+
+PathFinder::WayTimes PathFinder::times_of(const std::vector<MaxMin::Term>& ports) {
+  WayTimes sum;
+  Time slowest;
+  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
+    WayTimes here;
+    for (const MaxMin::Term& hop : hops) {
+      const HopTimes& times = times_of(port_of(hop));
+      here.delay = std::max(here.delay, times.delay);
+      here.ack = std::max(here.ack, times.delay + times.ack);
+      here.packet = std::max(here.packet, times.delay + times.packet);
+      here.pipeline = std::max(here.pipeline, times.packet);
+    }
+    sum.delay += here.delay;
+    sum.ack += here.ack;
+    sum.packet += here.packet;
+    sum.pipeline += here.pipeline;
+    slowest = std::max(slowest, here.pipeline);
+  });
+  sum.pipeline -= slowest;
+  return sum;
 }
 
 /// What next() gives where only the ports at the ends differ from a path that is known, or nothing.
@@ -253,29 +269,18 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
       path.ports.push_back({ConstraintId(hop.port.value), rounded(hop.share)});
     }
   };
-  const auto sum_of = [&](auto time_of) {
-    Time sum;
-    for_each_distance(path.ports, [&](std::span<const MaxMin::Term> hops) {
-      Time here;
-      for (const MaxMin::Term& hop : hops) {
-        here = std::max(here, time_of(port_of(hop)));
-      }
-      sum += here;
-    });
-    return sum;
-  };
   copy_ports();
-  const Time back = sum_of([&](PortId port) { return class_of(port).delay + times_of(port).ack; });
+  const Time back = times_of(path.ports).ack;
   path.ack = options_.wait_for_ack ? back : Time();
 
   route({source, destination, source_port, kListenPort, channel});
   path.by_port |= route_.by_port;
   copy_ports();
-  path.propagation = sum_of([&](PortId port) { return class_of(port).delay; });
-  path.pipeline = pipeline_of(path.ports, [&](PortId port) { return times_of(port).packet; });
+  const WayTimes there = times_of(path.ports);
+  path.propagation = there.delay;
+  path.pipeline = there.pipeline;
   if (options_.transport) {
-    path.window.round_trip =
-        sum_of([&](PortId port) { return class_of(port).delay + times_of(port).packet; }) + back;
+    path.window.round_trip = there.packet + back;
     find_window(path);
   }
 }

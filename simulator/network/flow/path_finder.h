@@ -71,10 +71,18 @@ class PathFinder {
   /// What a hop over links of one class takes.
   struct HopTimes {
     bool known = false;
+    Time delay;
     Time ack, packet;  ///< transmission of an ACK and of a full packet
+  };
+  /// The longest of each distance, added up.
+  struct WayTimes {
+    Time delay;
+    Time ack, packet;  ///< with delays
+    Time pipeline;     ///< of a full packet, less the slowest
   };
   const LinkClass& class_of(PortId port) const;
   const HopTimes& times_of(PortId port);
+  WayTimes times_of(const std::vector<MaxMin::Term>& ports);
   Time transmission(PortId port, Bytes size) const;
   void find_window(Path& path) const;
   const Path* known_between_switches(NodeId source, NodeId destination);
