@@ -50,6 +50,24 @@ double rounded(double share) {
 
 PortId port_of(const MaxMin::Term& term) { return PortId(term.constraint.value); }
 
+/// Of what takes time_of(port) over a port: the longest of each distance together, and the slowest.
+struct Longest {
+  Time sum, slowest;
+};
+template <class F>
+Longest longest(const std::vector<MaxMin::Term>& ports, F time_of) {
+  Longest of;
+  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
+    Time here;
+    for (const MaxMin::Term& hop : hops) {
+      here = std::max(here, time_of(port_of(hop)));
+    }
+    of.sum += here;
+    of.slowest = std::max(of.slowest, here);
+  });
+  return of;
+}
+
 }  // namespace
 
 PathFinder::PathFinder(const Topology& topology, const FlowOptions& options)
@@ -108,47 +126,18 @@ Time PathFinder::transmission(PortId port, Bytes size) const {
 }
 
 Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const {
-  Time sum, slowest;
-  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
-    Time here;
-    for (const MaxMin::Term& hop : hops) {
-      here = std::max(here, transmission(port_of(hop), packet));
-    }
-    sum += here;
-    slowest = std::max(slowest, here);
-  });
-  return sum - slowest;
+  const Longest packets = longest(ports, [&](PortId port) { return transmission(port, packet); });
+  return packets.sum - packets.slowest;
 }
 
 const PathFinder::HopTimes& PathFinder::times_of(PortId port) {
   HopTimes& times = hop_times_[at(topology_.links[link_of(port).index()].link_class)];
   if (!times.known) {
-    times = {true, class_of(port).delay, transmission(port, options_.ack_size),
-             transmission(port, options_.payload + options_.header)};
+    const Time delay = class_of(port).delay;
+    const Time packet = transmission(port, options_.payload + options_.header);
+    times = {true, delay, delay + transmission(port, options_.ack_size), packet, delay + packet};
   }
   return times;
-}
-
-PathFinder::WayTimes PathFinder::times_of(const std::vector<MaxMin::Term>& ports) {
-  WayTimes sum;
-  Time slowest;
-  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
-    WayTimes here;
-    for (const MaxMin::Term& hop : hops) {
-      const HopTimes& times = times_of(port_of(hop));
-      here.delay = std::max(here.delay, times.delay);
-      here.ack = std::max(here.ack, times.delay + times.ack);
-      here.packet = std::max(here.packet, times.delay + times.packet);
-      here.pipeline = std::max(here.pipeline, times.packet);
-    }
-    sum.delay += here.delay;
-    sum.ack += here.ack;
-    sum.packet += here.packet;
-    sum.pipeline += here.pipeline;
-    slowest = std::max(slowest, here.pipeline);
-  });
-  sum.pipeline -= slowest;
-  return sum;
 }
 
 /// What next() gives where only the ports at the ends differ from a path that is known, or nothing.
@@ -270,17 +259,20 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
     }
   };
   copy_ports();
-  const Time back = times_of(path.ports).ack;
+  const auto sum_of = [&](Time HopTimes::*time) {
+    return longest(path.ports, [&](PortId port) { return times_of(port).*time; }).sum;
+  };
+  const Time back = sum_of(&HopTimes::ack_there);
   path.ack = options_.wait_for_ack ? back : Time();
 
   route({source, destination, source_port, kListenPort, channel});
   path.by_port |= route_.by_port;
   copy_ports();
-  const WayTimes there = times_of(path.ports);
-  path.propagation = there.delay;
-  path.pipeline = there.pipeline;
+  path.propagation = sum_of(&HopTimes::delay);
+  const Longest packets = longest(path.ports, [&](PortId port) { return times_of(port).packet; });
+  path.pipeline = packets.sum - packets.slowest;
   if (options_.transport) {
-    path.window.round_trip = there.packet + back;
+    path.window.round_trip = sum_of(&HopTimes::packet_there) + back;
     find_window(path);
   }
 }

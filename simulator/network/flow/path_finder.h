@@ -72,17 +72,11 @@ class PathFinder {
   struct HopTimes {
     bool known = false;
     Time delay;
-    Time ack, packet;  ///< transmission of an ACK and of a full packet
-  };
-  /// The longest of each distance, added up.
-  struct WayTimes {
-    Time delay;
-    Time ack, packet;  ///< with delays
-    Time pipeline;     ///< of a full packet, less the slowest
+    Time ack_there;             ///< until an ACK is there
+    Time packet, packet_there;  ///< transmission of a full packet, and until it is there
   };
   const LinkClass& class_of(PortId port) const;
   const HopTimes& times_of(PortId port);
-  WayTimes times_of(const std::vector<MaxMin::Term>& ports);
   Time transmission(PortId port, Bytes size) const;
   void find_window(Path& path) const;
   const Path* known_between_switches(NodeId source, NodeId destination);
