@@ -48,6 +48,7 @@ MessageTransfers::MessageTransfers(const Topology& topology, PathFinder& paths,
       senders_(queues_.size()),
       receivers_(queues_.size()),
       fabric_(network),
+      last_wire_(paths.wire_bytes(Bytes())),
       earlier_(queues_.size()) {}
 
 ConnectionId MessageTransfers::connect(NodeId source, NodeId destination, std::int32_t channel) {
@@ -72,7 +73,11 @@ void MessageTransfers::start(ConnectionId id, Bytes bytes, Time when, std::uint6
   const std::int32_t index = new_message();
   Message& message = messages_[at(index)];
   message.tag = tag;
-  message.wire = paths_.wire_bytes(bytes);
+  if (bytes != last_bytes_) {
+    last_bytes_ = bytes;
+    last_wire_ = paths_.wire_bytes(bytes);
+  }
+  message.wire = last_wire_;
   message.pair = pairs_.pair_of(id);
   message.source_port = pairs_.next_port(id);
   if (when > now_) {

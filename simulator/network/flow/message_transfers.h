@@ -101,6 +101,7 @@ class MessageTransfers {
   PortLegs<TurnPort> senders_;
   PortLegs<EvenPort> receivers_;
   FabricLegs fabric_;
+  Bytes last_bytes_, last_wire_;          // of the last message that was started
   DelayQueue<std::int32_t> starts_;       // messages
   DelayQueue<std::uint64_t> deliveries_;  // tags
   Time now_;
