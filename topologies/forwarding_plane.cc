@@ -98,6 +98,7 @@ void ForwardingPlane::group_targets() {
 void ForwardingPlane::make(std::int32_t target) {
   Table& table = tables_[index(target)];
   const std::size_t first = first_of_domain(target);
+  table.first = first;
   const std::size_t count = domain_begin_[index(domain_[first]) + 1] - first;
   table.distance.assign(count, kUnreachable);
   table.next.assign(count, -1);
@@ -123,31 +124,16 @@ void ForwardingPlane::make(std::int32_t target) {
   }
 }
 
-std::uint16_t ForwardingPlane::distance(std::int32_t target, std::int32_t forwarder) {
-  if (tables_[index(target)].distance.empty()) {
-    make(target);
-  }
-  const std::size_t local = index(forwarder) - first_of_domain(target);
-  return tables_[index(target)].distance[local];
-}
-
-std::span<const NextHop> ForwardingPlane::next_hops(std::int32_t target, std::int32_t forwarder) {
-  Table& table = tables_[index(target)];
-  const std::size_t first = first_of_domain(target);
-  std::int32_t& number = table.next[index(forwarder) - first];
-  if (number < 0) {
-    const int wanted = table.distance[index(forwarder) - first] - 1;
-    scratch_list_.clear();
-    for (std::size_t i = next_begin_[index(forwarder)]; i < next_begin_[index(forwarder) + 1];
-         ++i) {
-      if (table.distance[index(next_[i].forwarder) - first] == wanted) {
-        scratch_list_.push_back(next_[i]);
-      }
+/// The number of their list.
+std::int32_t ForwardingPlane::find_next_hops(const Table& table, std::int32_t forwarder) {
+  const int wanted = table.distance_of(forwarder) - 1;
+  scratch_list_.clear();
+  for (std::size_t i = next_begin_[index(forwarder)]; i < next_begin_[index(forwarder) + 1]; ++i) {
+    if (table.distance_of(next_[i].forwarder) == wanted) {
+      scratch_list_.push_back(next_[i]);
     }
-    number = intern(scratch_list_);
   }
-  return {lists_.data() + list_begin_[index(number)],
-          lists_.data() + list_begin_[index(number) + 1]};
+  return intern(scratch_list_);
 }
 
 std::size_t ForwardingPlane::ListHash::operator()(const std::vector<NextHop>& list) const {

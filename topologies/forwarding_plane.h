@@ -45,10 +45,20 @@ class ForwardingPlane {
   std::int32_t target(NodeId node) const { return target_[node.index()]; }
 
   /// Hops from a forwarder to the nearest forwarder of the target, or kUnreachable.
-  std::uint16_t distance(std::int32_t target, std::int32_t forwarder);
+  std::uint16_t distance(std::int32_t target, std::int32_t forwarder) {
+    return made(target).distance_of(forwarder);
+  }
   /// Those neighbours of the forwarder that are one hop nearer to the target, ascending by node id,
   /// then link. Valid until the next call. PRECONDITION: 0 < distance < kUnreachable.
-  std::span<const NextHop> next_hops(std::int32_t target, std::int32_t forwarder);
+  std::span<const NextHop> next_hops(std::int32_t target, std::int32_t forwarder) {
+    Table& table = tables_[index(target)];
+    std::int32_t& number = table.next[index(forwarder) - table.first];
+    if (number < 0) {
+      number = find_next_hops(table, forwarder);
+    }
+    return {lists_.data() + list_begin_[index(number)],
+            lists_.data() + list_begin_[index(number) + 1]};
+  }
 
   /// Drops the tables if they take more than `budget` bytes. Call between routes.
   void trim(std::size_t budget);
@@ -57,8 +67,12 @@ class ForwardingPlane {
 
  private:
   struct Table {
+    std::size_t first = 0;                ///< forwarder of the domain
     std::vector<std::uint16_t> distance;  ///< by forwarder within the domain; empty: not yet made
     std::vector<std::int32_t> next;       ///< list number, or -1: not yet made
+    std::uint16_t distance_of(std::int32_t forwarder) const {
+      return distance[index(forwarder) - first];
+    }
   };
   struct ListHash {
     std::size_t operator()(const std::vector<NextHop>& list) const;
@@ -68,7 +82,14 @@ class ForwardingPlane {
   void number_forwarders(const Topology& topology, NodeKind kind);
   void connect(const Topology& topology, const Adjacency& adjacency);
   void group_targets();
+  const Table& made(std::int32_t target) {
+    if (tables_[index(target)].distance.empty()) {
+      make(target);
+    }
+    return tables_[index(target)];
+  }
   void make(std::int32_t target);
+  std::int32_t find_next_hops(const Table& table, std::int32_t forwarder);
   std::int32_t intern(const std::vector<NextHop>& list);
   std::size_t first_of_domain(std::int32_t target) const {
     return domain_begin_[index(domain_[index(members_[member_begin_[index(target)]])])];

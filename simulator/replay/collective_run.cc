@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +41,15 @@ std::int32_t steps_of(const Schedule& schedule) {
   return !schedule.slots.empty() && std::ranges::all_of(schedule.slots, is_first)
              ? schedule.slots.front().count
              : 0;
+}
+
+/// What each transfer puts on the wire, where that is the same for all, else -1.
+Bytes bytes_of_each(const Schedule& schedule) {
+  const auto is_first = [&](const Slot& slot) { return slot.run == schedule.slots.front().run; };
+  const bool same = !schedule.slots.empty() && schedule.chunk_sizes.empty() &&
+                    schedule.nvswitch_percent == 100 &&
+                    std::ranges::all_of(schedule.slots, is_first);
+  return same ? schedule.bytes(schedule.slots.front(), 0) : Bytes(-1);
 }
 
 }  // namespace
@@ -152,6 +162,7 @@ std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramO
   const std::size_t count = schedule.slots.size();
   LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
   prepared.steps = steps_of(schedule);
+  prepared.bytes_each = bytes_of_each(schedule);
   prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
   prepared.waiter_begin.assign(count + 1, 0);
   prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
@@ -290,11 +301,13 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
   run.op.assign(run.members->size(), -1);
   run.shares = run.prepared->shares;
   make_uneven(run, op);
+  run.bytes_each = run.uneven ? Bytes(-1) : run.prepared->bytes_each;
   run.slots.assign(run.prepared->schedule->slots.size(), {});
   run.connections = &run.prepared->connections[{key.family, key.group, key.other}];
   run.overtook.clear();
   run.unfinished = static_cast<std::int32_t>(run.members->size());
   run.left_out = 0;
+  run.sure = 0;
   run.counted.clear();
   const Schedule& schedule = *run.prepared->schedule;
   if (options_.reduce_latency > Time() && queues(schedule)) {
@@ -306,7 +319,8 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
     run.pace.emplace(static_cast<std::int32_t>(run.slots.size()), run.prepared->steps);
   }
   run.connected = 0;
-  const bool each = has_connection_each(schedule);
+  const bool each = run.connects_each = has_connection_each(schedule);
+  run.queues = network_.has_queues();
   if (!each || !run.pace) {  // those of steps that may be left out wait
     connect(run, run.slots.size() * (each ? static_cast<std::size_t>(run.prepared->steps) : 1));
   }
@@ -388,8 +402,8 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
     std::uint32_t number = i;
     if (schedule.separate_flows) {
       number += static_cast<std::uint32_t>(state.started * std::ssize(run.slots));
-      connection = has_connection_each(schedule) ? number : connection;
-      state.earliest = network_.has_queues() ? now + memory + options_.receive_latency : Time();
+      connection = run.connects_each ? number : connection;
+      state.earliest = run.queues ? now + memory + options_.receive_latency : Time();
     } else {  // a connection is first in, first out, also where a kernel has to start first
       when = std::max(when, state.earliest);
       state.earliest = when;
@@ -398,8 +412,9 @@ void CollectiveRuns::start_ready(std::int32_t run_index, std::int32_t slot_index
       connect(run, (connection / run.slots.size() + 1) * run.slots.size());
     }
     const Schedule& sizes = run.uneven ? *run.uneven : schedule;
-    network_.start((*run.connections)[connection], sizes.bytes(slot, state.started), when,
-                   tag_of(run_index, number));
+    const Bytes bytes =
+        run.bytes_each >= Bytes() ? run.bytes_each : sizes.bytes(slot, state.started);
+    network_.start((*run.connections)[connection], bytes, when, tag_of(run_index, number));
     ++transfers_;
   }
 }
@@ -418,15 +433,45 @@ Time CollectiveRuns::memory_time(Run& run, const Slot& slot, bool forwards) cons
   if (counted.started.size() <= channel) {
     counted.started.resize(channel + 1, 0);
   }
-  const bool first = counted.started[channel]++ % run.prepared->schedule->ranks == 0;
+  const bool first = counted.started[channel] == 0;
+  const bool last = ++counted.started[channel] == run.prepared->schedule->ranks;
+  counted.started[channel] = last ? 0 : counted.started[channel];
   counted.adding = counted.adding != first;
   const bool adds = reduces || (run.comm == CommType::kAllReduce && counted.adding);
   return !first && adds ? options_.reduce_latency : Time();
 }
 
+/// Moments at which no rank finishes concern nobody else, unless somebody counts them or asks in
+/// between.
 Time CollectiveRuns::advance(Time limit) {
+  const bool alone = !paced_ && !options_.limits.stop && options_.limits.most_work == 0;
   events_.clear();
-  return network_.advance(limit, events_);
+  Time now = network_.advance(limit, events_);
+  for (; alone && now < limit && happened() && nobody_finishes(); ++passed_) {
+    dispatch(now);
+    events_.clear();
+    now = network_.advance(limit, events_);
+  }
+  return now;
+}
+
+/// Whether that is sure of what happens now.
+bool CollectiveRuns::nobody_finishes() {
+  const std::int64_t most = std::ssize(events_);
+  return std::ranges::all_of(events_, [&](const NetworkEvent& event) {
+    Run& run = *runs_[event.tag >> 32];
+    return run.sure > most || (run.sure >= 0 && count_sure(run) > most);
+  });
+}
+
+/// Where few are sure they are not counted again, so that counting stays O(1) an event.
+std::int64_t CollectiveRuns::count_sure(Run& run) {
+  run.sure = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t left : run.shares) {
+    run.sure = left > 0 ? std::min(run.sure, left - 1) : run.sure;
+  }
+  run.sure = run.sure < std::ssize(run.shares) ? -1 : run.sure;
+  return run.sure;
 }
 
 void CollectiveRuns::dispatch(Time now) {
@@ -505,6 +550,7 @@ void CollectiveRuns::leave_out(Run& run) {
 
 void CollectiveRuns::share_done(std::int32_t run_index, std::int32_t place) {
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
+  --run.sure;
   if (--run.shares[static_cast<std::size_t>(place)] > 0) {
     return;
   }

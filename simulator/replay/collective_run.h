@@ -62,6 +62,7 @@ class CollectiveRuns final : public Communication {
   void scale_capacity(PortId port, double share) override { network_.scale_capacity(port, share); }
   std::vector<StuckMessage> stuck() const override;
   std::int64_t transfers() const override { return transfers_; }
+  std::int64_t passed() const override { return passed_; }
   std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const override;
 
   Key key_of(std::int32_t rank, const ProgramOp& op) const;
@@ -82,6 +83,7 @@ class CollectiveRuns final : public Communication {
     std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
     std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
     std::int32_t steps = 0;  ///< of all slots, where these have equally many transfers, else 0
+    Bytes bytes_each;  ///< what each transfer puts on the wire, where all do the same, else -1
     /// Of each group or pair (Key without its sequence): one a slot; or one a transfer of each,
     /// numbered as by Schedule::connections_of_slot().
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
@@ -96,7 +98,7 @@ class CollectiveRuns final : public Communication {
   };
   /// What a rank of SimAI's counts of its transfers: see memory_time().
   struct Counted {
-    std::vector<std::int32_t> started;  // per channel
+    std::vector<std::int32_t> started;  // per channel, in this cycle
     bool adding = false;
   };
   struct Run {
@@ -116,6 +118,10 @@ class CollectiveRuns final : public Communication {
     std::int32_t unfinished = 0;                       // places
     std::int32_t left_out = 0;                         // steps, the last ones
     Time moved;                                        // see OpTiming; so far
+    bool connects_each = false;  // has_connection_each(), and whether the network has queues
+    bool queues = false;
+    Bytes bytes_each;       // of `prepared`, or -1
+    std::int64_t sure = 0;  // so many more events finish no place; less than 0: that is not counted
     std::vector<Counted> counted;  // per rank's place; empty where nothing is counted
     std::optional<SteadyPace> pace;
   };
@@ -132,6 +138,8 @@ class CollectiveRuns final : public Communication {
   void start_ready(std::int32_t run, std::int32_t slot, Time now);
   Time memory_time(Run& run, const Slot& slot, bool forwards) const;
   void share_done(std::int32_t run, std::int32_t place);
+  bool nobody_finishes();
+  static std::int64_t count_sure(Run& run);
   void handle(const NetworkEvent& event, Time now);
   void leave_out(Run& run);
   [[noreturn]] void disagree(const Run& run, std::int32_t rank, std::int32_t op) const;
@@ -157,6 +165,7 @@ class CollectiveRuns final : public Communication {
       prepared_;  // by shape, and whether of a TP group that has schedules of its own
   std::size_t prepared_bytes_ = 0;
   std::int64_t transfers_ = 0;
+  std::int64_t passed_ = 0;
 };
 
 }  // namespace lockstep

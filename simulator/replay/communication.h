@@ -30,7 +30,7 @@ class Communication {
   virtual void enter(std::int32_t rank, std::int32_t op, Time now) = 0;
   /// Moves the network's clock to `limit`, or to the first moment at which something happens if
   /// that comes earlier, and returns it. With limit Time::max() and nothing under way the clock
-  /// stays.
+  /// stays. What happens before and lets no rank finish may be dealt with on the way.
   virtual Time advance(Time limit) = 0;
   /// Whether something happened at the moment that advance() came to.
   virtual bool happened() const = 0;
@@ -43,6 +43,8 @@ class Communication {
   virtual std::vector<StuckMessage> stuck() const { return {}; }
 
   virtual std::int64_t transfers() const = 0;
+  /// Moments that were dealt with on the way, so far.
+  virtual std::int64_t passed() const { return 0; }
   /// The members of a rank's collective that have not entered it yet.
   virtual std::vector<std::int32_t> missing(std::int32_t rank, std::int32_t op) const = 0;
 };

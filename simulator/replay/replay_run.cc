@@ -171,7 +171,8 @@ void ReplayRun::check_work() const {
 
 std::int64_t ReplayRun::work() const {
   constexpr std::int64_t kRank = 256, kMoment = 2, kFoldedMoment = 30;
-  return kRank * work_.ranks() + moments_ * (folded_ == nullptr ? kMoment : kFoldedMoment);
+  const std::int64_t moments = moments_ + runs_->passed();
+  return kRank * work_.ranks() + moments * (folded_ == nullptr ? kMoment : kFoldedMoment);
 }
 
 /// Ends all that ends now.

@@ -63,7 +63,7 @@ bool meet_by_packets(const StepPlace& place, const StepUnits& units) {
   return place.flow.fresh_ports &&
          (std::ranges::any_of(
               units.units(), [](const StepUnit& unit) { return !unit.schedule->relays.empty(); }) ||
-          !single_ways(place.topology, place.flow.routes, units.ways().each()));
+          !single_ways(place.topology, place.flow.routes, units.each_way()));
 }
 
 /// Whether what comes after a phase could be folded, too.

@@ -10,6 +10,17 @@ namespace lockstep {
 StepUnits::StepUnits(const StepPlace& place)
     : place_(place), adjacency_(place.topology), fabrics_(place.topology) {}
 
+std::vector<Way> StepUnits::each_way() const {
+  Ways ways;
+  for (const StepUnit& unit : units_) {
+    for (const Slot& slot : unit.schedule->slots) {
+      ways.add({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
+                slot.channel});
+    }
+  }
+  return ways.each();
+}
+
 Ways StepUnits::ways() const {
   Ways ways;
   for (const StepUnit& unit : units_) {

@@ -37,6 +37,8 @@ class StepUnits {
   const std::vector<StepUnit>& units() const { return units_; }
   /// Of all connections, in their units' order.
   Ways ways() const;
+  /// Those of each(): O(slots).
+  std::vector<Way> each_way() const;
 
   /// Appends a rank's unit if it is new, and gives its number, or -1 where the rank is alone. False
   /// where it cannot be folded: transfers of unequal sizes.

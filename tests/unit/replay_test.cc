@@ -92,6 +92,40 @@ TEST(Replay, SendLatencyPrecedesEveryTransfer) {
   EXPECT_EQ(result.end, Time::us(10 + 6 + 2 + 1));
 }
 
+// With a limit of its work a replay is asked after each moment; else the collective deals with
+// those at which no rank finishes by itself. Ends, timings and work are the same.
+TEST(Replay, MomentsThatConcernNoRankCountAsTheOthers) {
+  constexpr int kRanks = 16;
+  RankPrograms work;
+  std::vector<std::int32_t> all;
+  for (std::int32_t rank = 0; rank < kRanks; ++rank) {
+    Program program({StreamOrder::kProgram, StreamOrder::kProgram});
+    const std::int32_t computed = program.add(compute(Time::ns(rank * rank * 700)), {});
+    program.add(collective(CommType::kAllReduce, 16000, 1), {{computed}});
+    program.finish();
+    work.programs.push_back(std::move(program));
+    work.program_of_rank.push_back(rank);
+    all.push_back(rank);
+  }
+  work.families.emplace_back(GroupKind::kTp, std::vector<std::vector<std::int32_t>>{all}, kRanks);
+  const auto ring = [](CommType op, Bytes bytes, const GroupShape& shape) {
+    return std::make_shared<const Schedule>(
+        algorithm_named("ring", op).build({.op = op, .bytes = bytes, .channels = 1}, shape));
+  };
+  const Topology topology = gpus(kRanks);
+  std::vector<ReplayResult> results;
+  for (const std::int64_t most_work : {std::int64_t{0}, std::int64_t{1} << 40}) {
+    testing::FakeNetwork network;
+    ReplayOptions options{.send_latency = Time::ns(10)};
+    options.limits.most_work = most_work;
+    results.push_back(replay(work, topology.gpus(), topology, network, ring, options));
+  }
+  EXPECT_EQ(results[0].rank_end, results[1].rank_end);
+  EXPECT_EQ(results[0].transfers, 2 * kRanks * (kRanks - 1));
+  EXPECT_EQ(results[0].transfers, results[1].transfers);
+  EXPECT_EQ(results[0].work, results[1].work);
+}
+
 TEST(Replay, RanksThatDisagreeAreNamed) {
   try {
     run(two_ranks(Time::us(1), Time::us(2), 4000));

@@ -30,41 +30,36 @@ class DelayQueue {
   /// PRECONDITION: before Time::max().
   void push(Time when, const T& item) {
     ++size_;
-    first_ = std::min(first_, when);
     const Entry entry{when, order_++, item};
-    for (std::size_t i = 0; i < kLines; ++i) {
-      Line& line = lines_[i];
-      if (line.empty()) {
-        front_[i] = when;
-      } else if (line.entries.back().when > when) {
-        continue;
-      }
-      line.entries.push_back(entry);
-      return;
+    std::size_t i = 0;
+    while (i < kLines && !lines_[i].takes(when)) {
+      ++i;
     }
-    others_.push(entry);
-    front_[kLines] = others_.top().when;
+    if (i < kLines) {
+      front_[i] = lines_[i].empty() ? when : front_[i];
+      lines_[i].push(entry);
+    } else {
+      others_.push(entry);
+      front_[kLines] = others_.top().when;
+    }
+    if (when < first_) {
+      first_ = when;
+      at_ = i;
+    }
   }
 
   /// Takes the first. PRECONDITION: not empty.
   T pop() {
-    std::size_t first = kLines + 1;
-    for (std::size_t i = 0; i <= kLines; ++i) {
-      if (front_[i] == first_ && (first > kLines || order_of(i) < order_of(first))) {
-        first = i;
-      }
-    }
     --size_;
-    const T item = first < kLines ? lines_[first].front().item : others_.top().item;
-    if (first < kLines) {
-      Line& line = lines_[first];
-      line.pop();
-      front_[first] = line.empty() ? Time::max() : line.front().when;
+    const T item = at_ < kLines ? lines_[at_].front().item : others_.top().item;
+    if (at_ < kLines) {
+      lines_[at_].pop();
+      front_[at_] = lines_[at_].empty() ? Time::max() : lines_[at_].front().when;
     } else {
       others_.pop();
-      front_[first] = others_.empty() ? Time::max() : others_.top().when;
+      front_[at_] = others_.empty() ? Time::max() : others_.top().when;
     }
-    first_ = *std::ranges::min_element(front_);
+    find_first();
     return item;
   }
 
@@ -77,27 +72,51 @@ class DelayQueue {
       return std::tie(when, order) < std::tie(other.when, other.order);
     }
   };
-  struct Line {
-    std::vector<Entry> entries;
-    std::size_t gone = 0;  ///< the first ones
-    bool empty() const { return gone == entries.size(); }
-    const Entry& front() const { return entries[gone]; }
-    void pop() {
-      constexpr std::size_t kMany = 64;
-      if (++gone == entries.size()) {
-        entries.clear();
-        gone = 0;
-      } else if (gone >= kMany && 2 * gone >= entries.size()) {
-        entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(gone));
-        gone = 0;
+  /// First in, first out, in a ring of a power of two places.
+  class Line {
+   public:
+    bool empty() const { return begin_ == end_; }
+    bool takes(Time when) const { return empty() || at(end_ - 1).when <= when; }
+    const Entry& front() const { return at(begin_); }
+    void push(const Entry& entry) {
+      if (end_ - begin_ == ring_.size()) {
+        grow();
       }
+      ring_[end_++ & (ring_.size() - 1)] = entry;
     }
+    void pop() { ++begin_; }
+
+   private:
+    const Entry& at(std::size_t i) const { return ring_[i & (ring_.size() - 1)]; }
+    void grow() {
+      std::vector<Entry> larger(std::max<std::size_t>(16, 2 * ring_.size()));
+      for (std::size_t i = begin_; i < end_; ++i) {
+        larger[i - begin_] = at(i);
+      }
+      end_ -= begin_;
+      begin_ = 0;
+      ring_.swap(larger);
+    }
+
+    std::vector<Entry> ring_;
+    std::size_t begin_ = 0, end_ = 0;
   };
 
   static constexpr std::size_t kLines = 4;
 
   std::uint64_t order_of(std::size_t i) const {
     return i < kLines ? lines_[i].front().order : others_.top().order;
+  }
+  void find_first() {
+    first_ = front_[0];
+    at_ = 0;
+    for (std::size_t i = 1; i <= kLines; ++i) {
+      if (front_[i] < first_ ||
+          (front_[i] == first_ && first_ < Time::max() && order_of(i) < order_of(at_))) {
+        first_ = front_[i];
+        at_ = i;
+      }
+    }
   }
 
   std::array<Line, kLines> lines_;
@@ -108,6 +127,7 @@ class DelayQueue {
   std::uint64_t order_ = 0;
   std::size_t size_ = 0;
   Time first_ = Time::max();
+  std::size_t at_ = 0;  // where that is
 };
 
 }  // namespace lockstep

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "simulator/network/flow/turn_port.h"
+#include "simulator/network/flow/whole_ps.h"
 
 namespace lockstep {
 
@@ -18,18 +17,22 @@ class EvenPort {
   bool empty() const { return goals_.empty(); }
   void start(std::int32_t transfer, const LegLoad& load, Time now) {
     settle(now);
-    goals_.push_back({transfer, clock_ + static_cast<double>(load.whole().count_ps())});
+    const double clock = clock_ + static_cast<double>(load.whole().count_ps());
+    std::size_t place = goals_.size();
+    goals_.emplace_back();
+    for (; place > 0 && goals_[place - 1].clock <= clock; --place) {
+      goals_[place] = goals_[place - 1];
+    }
+    goals_[place] = {transfer, clock};
   }
   Time first_end() const {
-    const double ahead = (first()->clock - clock_) * static_cast<double>(goals_.size()) - kTie;
-    constexpr double kMost = 9.2e18;  // beyond it the sum says so
-    return since_ + Time::ps(static_cast<std::int64_t>(std::ceil(std::clamp(ahead, 0.0, kMost))));
+    const double ahead = (goals_.back().clock - clock_) * static_cast<double>(goals_.size()) - kTie;
+    return since_ + first_whole_ps(ahead);
   }
   std::int32_t end_first(Time now) {
     settle(now);
-    const auto gone = first();
-    const std::int32_t transfer = gone->transfer;
-    goals_.erase(gone);
+    const std::int32_t transfer = goals_.back().transfer;
+    goals_.pop_back();
     return transfer;
   }
   void stretch(double factor, Time now) {
@@ -51,13 +54,10 @@ class EvenPort {
                                            static_cast<double>(goals_.size());
     since_ = now;
   }
-  std::vector<Goal>::const_iterator first() const {
-    return std::ranges::min_element(goals_, {}, &Goal::clock);
-  }
 
   double clock_ = 0;  // at since_, in picoseconds
   Time since_;
-  std::vector<Goal> goals_;
+  std::vector<Goal> goals_;  // the first is the last one; of equal ones the one that came first
 };
 
 }  // namespace lockstep

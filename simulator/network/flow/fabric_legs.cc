@@ -90,7 +90,7 @@ void FabricLegs::start_in_network(const SharedLegs::Leg& leg, std::span<const Ma
   network_next_ = now;
 }
 
-Time FabricLegs::next(Time now) {
+Time FabricLegs::next_settled(Time now) {
   if (few_ && !few_->settle(now)) {
     crowd(now);
   }

@@ -31,7 +31,7 @@ class FabricLegs {
              Time now);
   /// When take_ended() is to be called; Time::max() where nothing is under way. Not every call
   /// finds a leg that ends. After all else that happens now.
-  Time next(Time now);
+  Time next(Time now) { return few_ && few_->is_settled() ? few_->next() : next_settled(now); }
   /// Calls f(transfer) for those whose legs end now, while those that do not have the rates that
   /// they had until now. PRECONDITION: now is not after next().
   template <class F>
@@ -56,6 +56,7 @@ class FabricLegs {
   void start_in_network(const SharedLegs::Leg& leg, std::span<const MaxMin::Term> ports, Time now);
   void note_bits(const SharedLegs::Leg& leg, std::span<const std::int32_t> ports);
   void crowd(Time now);
+  Time next_settled(Time now);
 
   FluidNetwork& network_;
   std::optional<SharedLegs> few_;

@@ -48,6 +48,7 @@ MessageTransfers::MessageTransfers(const Topology& topology, PathFinder& paths,
       senders_(queues_.size()),
       receivers_(queues_.size()),
       fabric_(network),
+      last_wire_(paths.wire_bytes(Bytes())),
       earlier_(queues_.size()) {}
 
 ConnectionId MessageTransfers::connect(NodeId source, NodeId destination, std::int32_t channel) {
@@ -72,7 +73,11 @@ void MessageTransfers::start(ConnectionId id, Bytes bytes, Time when, std::uint6
   const std::int32_t index = new_message();
   Message& message = messages_[at(index)];
   message.tag = tag;
-  message.wire = paths_.wire_bytes(bytes);
+  if (bytes != last_bytes_) {
+    last_bytes_ = bytes;
+    last_wire_ = paths_.wire_bytes(bytes);
+  }
+  message.wire = last_wire_;
   message.pair = pairs_.pair_of(id);
   message.source_port = pairs_.next_port(id);
   if (when > now_) {
@@ -84,6 +89,14 @@ void MessageTransfers::start(ConnectionId id, Bytes bytes, Time when, std::uint6
 
 void MessageTransfers::begin(std::int32_t index) {
   Message& message = messages_[at(index)];
+  if (const Loads* known = known_alone(message)) {
+    message.latency = known->latency;
+    message.in_fabric = false;
+    message.legs = 2;
+    senders_.start(known->sender, index, known->at_sender, now_);
+    receivers_.start(known->receiver, index, known->at_receiver, now_);
+    return;
+  }
   FreshPairs::Pair& pair = pairs_[message.pair];
   FreshPairs::Way* way = &pair.way;
   if (pair.draws) {
@@ -96,13 +109,27 @@ void MessageTransfers::begin(std::int32_t index) {
   const std::int32_t receiver = lone_receiver(pair);
   message.in_fabric = receiver < 0 && way->ports.size() > 1;
   message.legs = message.in_fabric || receiver >= 0 ? 2 : 1;
-  const Loads& load = loads(message.pair, message.wire, sender, receiver);
+  Loads& load = loads(message.pair, message.wire, sender, receiver);
+  load.latency = message.latency;
+  load.shared_ports = shared_ports_;
   senders_.start(sender, index, load.at_sender, now_);
   if (receiver >= 0) {
     receivers_.start(receiver, index, load.at_receiver, now_);
   } else if (message.in_fabric) {
     begin_in_fabric(index, way->ports);
   }
+}
+
+/// What the last message of the pair was, if this one is the same and each leg of it is over one
+/// port alone; else nothing.
+const MessageTransfers::Loads* MessageTransfers::known_alone(const Message& message) const {
+  if (at(message.pair) >= loads_.size()) {
+    return nullptr;
+  }
+  const Loads& known = loads_[at(message.pair)];
+  const bool same =
+      known.wire == message.wire && known.receiver >= 0 && known.shared_ports == shared_ports_;
+  return same ? &known : nullptr;
 }
 
 /// The second leg of a message, which has this way, over several ports.
@@ -119,14 +146,14 @@ void MessageTransfers::begin_in_fabric(std::int32_t index, std::span<const MaxMi
   fabric_.start(index, ports.subspan(1), wire * 8, packet, now_);
 }
 
-const MessageTransfers::Loads& MessageTransfers::loads(std::int32_t pair, Bytes wire,
-                                                       std::int32_t sender, std::int32_t receiver) {
+MessageTransfers::Loads& MessageTransfers::loads(std::int32_t pair, Bytes wire, std::int32_t sender,
+                                                 std::int32_t receiver) {
   if (at(pair) >= loads_.size()) {
     loads_.resize(at(pair) + 1);
   }
   Loads& known = loads_[at(pair)];
   if (known.wire != wire || known.sender != sender || known.receiver != receiver) {
-    known = {wire, sender, receiver, load_on(sender, wire), {}};
+    known = {wire, sender, receiver, load_on(sender, wire)};
     if (receiver >= 0) {
       known.at_receiver = load_on(receiver, wire);
     }
@@ -147,7 +174,9 @@ LegLoad MessageTransfers::load_on(std::int32_t port, Bytes wire) const {
 /// Second legs over several ports are limited by any of these.
 void MessageTransfers::note_shared(const std::vector<MaxMin::Term>& ports) {
   for (std::size_t i = 1; ports.size() > 2 && i < ports.size(); ++i) {
-    shared_[ports[i].constraint.index()] = 1;
+    char& shared = shared_[ports[i].constraint.index()];
+    shared_ports_ += shared == 0 ? 1 : 0;
+    shared = 1;
   }
 }
 
@@ -197,8 +226,12 @@ void MessageTransfers::end_legs() {
     earlier_[at(port)] += static_cast<double>(messages_[at(message)].wire.count()) * 8;
     end_leg(message);
   };
-  senders_.take_ended(now_, end_at_port);
-  receivers_.take_ended(now_, end_at_port);
+  if (senders_.next() == now_) {
+    senders_.take_ended(now_, end_at_port);
+  }
+  if (receivers_.next() == now_) {
+    receivers_.take_ended(now_, end_at_port);
+  }
   fabric_.take_ended(now_, [this](std::int32_t message) { end_leg(message); });
 }
 
@@ -206,8 +239,8 @@ Time MessageTransfers::advance(Time limit, std::vector<NetworkEvent>& events) {
   const std::size_t before = events.size();
   while (true) {
     throw_if_stopped();
-    const Time next = std::min({senders_.next(), receivers_.next(), fabric_.next(now_),
-                                starts_.first(), deliveries_.first()});
+    const Time legs = std::min({senders_.next(), receivers_.next(), fabric_.next(now_)});
+    const Time next = std::min({legs, starts_.first(), deliveries_.first()});
     if (next > limit || next == Time::max()) {
       if (limit == Time::max()) {
         return now_;
@@ -216,7 +249,9 @@ Time MessageTransfers::advance(Time limit, std::vector<NetworkEvent>& events) {
       return now_;
     }
     now_ = next;
-    end_legs();
+    if (legs == now_) {
+      end_legs();
+    }
     while (deliveries_.first() == now_) {
       const std::uint64_t tag = deliveries_.pop();
       events.push_back({now_, tag, NetworkEvent::Kind::kSent});

@@ -71,13 +71,16 @@ class MessageTransfers {
     Bytes wire{-1};
     std::int32_t sender = -1, receiver = -1;
     LegLoad at_sender, at_receiver;
+    Time latency;
+    std::int32_t shared_ports = 0;  ///< so many when it was begun
   };
 
   std::int32_t new_message();
   void begin(std::int32_t message);
   void begin_in_fabric(std::int32_t message, std::span<const MaxMin::Term> ports);
   LegLoad load_on(std::int32_t port, Bytes wire) const;
-  const Loads& loads(std::int32_t pair, Bytes wire, std::int32_t sender, std::int32_t receiver);
+  const Loads* known_alone(const Message& message) const;
+  Loads& loads(std::int32_t pair, Bytes wire, std::int32_t sender, std::int32_t receiver);
   void note_shared(const std::vector<MaxMin::Term>& ports);
   std::int32_t lone_receiver(const FreshPairs::Pair& pair) const;
   Time wait_of_last(std::int32_t message) const;
@@ -92,11 +95,13 @@ class MessageTransfers {
   FreshPairs::Way drawn_;           // that of the last message whose source port decides
   std::vector<char> queues_;        // per port: a switch sends over it
   std::vector<char> shared_;        // per port: second legs over several ports cross it
+  std::int32_t shared_ports_ = 0;   // of these
   std::vector<Time> packet_times_;  // per port
   std::vector<Loads> loads_;        // per pair
   PortLegs<TurnPort> senders_;
   PortLegs<EvenPort> receivers_;
   FabricLegs fabric_;
+  Bytes last_bytes_, last_wire_;          // of the last message that was started
   DelayQueue<std::int32_t> starts_;       // messages
   DelayQueue<std::uint64_t> deliveries_;  // tags
   Time now_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace lockstep {
 namespace {
@@ -40,23 +41,47 @@ void for_each_distance(const Hops& hops, F add) {
 
 /// To a multiple of 2^-36, so that sums of shares are exact and rates independent of their order.
 double rounded(double share) {
+  if (share == 1) {
+    return share;
+  }
   constexpr double kUnit = 1.0 / (std::int64_t{1} << 36);
   return std::max(MaxMin::kMinCoefficient, std::round(share / kUnit) * kUnit);
 }
 
 PortId port_of(const MaxMin::Term& term) { return PortId(term.constraint.value); }
 
+/// Of what takes time_of(port) over a port: the longest of each distance together, and the slowest.
+struct Longest {
+  Time sum, slowest;
+};
+template <class F>
+Longest longest(const std::vector<MaxMin::Term>& ports, F time_of) {
+  Longest of;
+  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
+    Time here;
+    for (const MaxMin::Term& hop : hops) {
+      here = std::max(here, time_of(port_of(hop)));
+    }
+    of.sum += here;
+    of.slowest = std::max(of.slowest, here);
+  });
+  return of;
+}
+
 }  // namespace
 
 PathFinder::PathFinder(const Topology& topology, const FlowOptions& options)
-    : options_(options), router_(topology, options.routes) {
+    : topology_(topology),
+      options_(options),
+      router_(topology, options.routes),
+      hop_times_(topology.link_classes.size()) {
   check_size(options.payload, 1, "payload of a packet");
   check_size(options.header, 0, "header of a packet");
   check_size(options.ack_size, 0, "size of an ACK");
 }
 
 const LinkClass& PathFinder::class_of(PortId port) const {
-  return topology().class_of(link_of(port));
+  return topology_.class_of(link_of(port));
 }
 
 Bytes PathFinder::wire_bytes(Bytes data) const {
@@ -70,9 +95,9 @@ Bytes PathFinder::wire_bytes(Bytes data) const {
 double PathFinder::capacity(PortId port) const {
   double nominal = static_cast<double>(class_of(port).rate.bits_per_second());
   if (options_.local_share != 1 || options_.network_share != 1) {
-    const Link& link = topology().links[link_of(port).index()];
-    const bool network = topology().nodes[link.a.index()].kind == NodeKind::kSwitch ||
-                         topology().nodes[link.b.index()].kind == NodeKind::kSwitch;
+    const Link& link = topology_.links[link_of(port).index()];
+    const bool network = topology_.nodes[link.a.index()].kind == NodeKind::kSwitch ||
+                         topology_.nodes[link.b.index()].kind == NodeKind::kSwitch;
     nominal = std::floor(nominal * (network ? options_.network_share : options_.local_share));
   }
   if (options_.transport && options_.transport->congestion == TransportTerms::Congestion::kHpcc) {
@@ -101,27 +126,29 @@ Time PathFinder::transmission(PortId port, Bytes size) const {
 }
 
 Time PathFinder::pipeline(const std::vector<MaxMin::Term>& ports, Bytes packet) const {
-  Time sum, slowest;
-  for_each_distance(ports, [&](std::span<const MaxMin::Term> hops) {
-    Time here;
-    for (const MaxMin::Term& hop : hops) {
-      here = std::max(here, transmission(port_of(hop), packet));
-    }
-    sum += here;
-    slowest = std::max(slowest, here);
-  });
-  return sum - slowest;
+  const Longest packets = longest(ports, [&](PortId port) { return transmission(port, packet); });
+  return packets.sum - packets.slowest;
+}
+
+const PathFinder::HopTimes& PathFinder::times_of(PortId port) {
+  HopTimes& times = hop_times_[at(topology_.links[link_of(port).index()].link_class)];
+  if (!times.known) {
+    const Time delay = class_of(port).delay;
+    const Time packet = transmission(port, options_.payload + options_.header);
+    times = {true, delay, delay + transmission(port, options_.ack_size), packet, delay + packet};
+  }
+  return times;
 }
 
 /// What next() gives where only the ports at the ends differ from a path that is known, or nothing.
 const Path* PathFinder::known_between_switches(NodeId source, NodeId destination) {
   constexpr std::size_t kKnownTerms = std::size_t{1} << 22;
   const auto ends = router_.fabric_ends(source, destination);
-  const auto classes = static_cast<std::int32_t>(topology().link_classes.size());
+  const auto classes = static_cast<std::int32_t>(topology_.link_classes.size());
   if (!ends || classes > 1 << 12) {
     return nullptr;
   }
-  const auto kind = [&](PortId port) { return topology().links[link_of(port).index()].link_class; };
+  const auto kind = [&](PortId port) { return topology_.links[link_of(port).index()].link_class; };
   if (known_terms_ > kKnownTerms) {
     known_.clear();
     known_number_ = {};
@@ -148,11 +175,11 @@ void PathFinder::avoid(std::span<const char> links) {
     return;
   }
   detour_ = std::make_unique<Detour>();
-  detour_->topology = topology();
+  detour_->topology = topology_;
   detour_->topology.links.clear();
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (links[i] == 0) {
-      detour_->topology.links.push_back(topology().links[i]);
+      detour_->topology.links.push_back(topology_.links[i]);
       detour_->link.push_back(static_cast<std::int32_t>(i));
     }
   }
@@ -196,7 +223,7 @@ const Path& PathFinder::again(NodeId source, NodeId destination, std::int32_t ch
 }
 
 void PathFinder::check_nodes(NodeId source, NodeId destination) const {
-  const auto nodes = static_cast<std::int32_t>(topology().nodes.size());
+  const auto nodes = static_cast<std::int32_t>(topology_.nodes.size());
   for (const NodeId node : {source, destination}) {
     if (node.value < 0 || node.value >= nodes) {
       throw Error(fmt::format("a transfer names node {}", node.value))
@@ -222,7 +249,7 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
     path.ports.clear();
     for (const Hop& hop : route_.hops) {
       if (class_of(hop.port).rate.bits_per_second() <= 0) {
-        const Link& link = topology().links[link_of(hop.port).index()];
+        const Link& link = topology_.links[link_of(hop.port).index()];
         throw Error(fmt::format(
             "the way from node {} to node {} crosses link {} (node {} to "
             "node {}), which has no bandwidth",
@@ -231,29 +258,21 @@ void PathFinder::find(NodeId source, NodeId destination, std::uint16_t source_po
       path.ports.push_back({ConstraintId(hop.port.value), rounded(hop.share)});
     }
   };
-  const auto delays = [&](Bytes packet) {
-    Time sum;
-    for_each_distance(path.ports, [&](std::span<const MaxMin::Term> hops) {
-      Time here;
-      for (const MaxMin::Term& hop : hops) {
-        const Time transmit = packet > Bytes() ? transmission(port_of(hop), packet) : Time();
-        here = std::max(here, class_of(port_of(hop)).delay + transmit);
-      }
-      sum += here;
-    });
-    return sum;
-  };
   copy_ports();
-  const Time back = delays(options_.ack_size);
+  const auto sum_of = [&](Time HopTimes::*time) {
+    return longest(path.ports, [&](PortId port) { return times_of(port).*time; }).sum;
+  };
+  const Time back = sum_of(&HopTimes::ack_there);
   path.ack = options_.wait_for_ack ? back : Time();
 
   route({source, destination, source_port, kListenPort, channel});
   path.by_port |= route_.by_port;
   copy_ports();
-  path.propagation = delays(Bytes());
-  path.pipeline = pipeline(path.ports, options_.payload + options_.header);
+  path.propagation = sum_of(&HopTimes::delay);
+  const Longest packets = longest(path.ports, [&](PortId port) { return times_of(port).packet; });
+  path.pipeline = packets.sum - packets.slowest;
   if (options_.transport) {
-    path.window.round_trip = delays(options_.payload + options_.header) + back;
+    path.window.round_trip = sum_of(&HopTimes::packet_there) + back;
     find_window(path);
   }
 }

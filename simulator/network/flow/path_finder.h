@@ -68,8 +68,15 @@ class PathFinder {
   double capacity(PortId port) const;
 
  private:
-  const Topology& topology() const { return router_.topology(); }
+  /// What a hop over links of one class takes.
+  struct HopTimes {
+    bool known = false;
+    Time delay;
+    Time ack_there;             ///< until an ACK is there
+    Time packet, packet_there;  ///< transmission of a full packet, and until it is there
+  };
   const LinkClass& class_of(PortId port) const;
+  const HopTimes& times_of(PortId port);
   Time transmission(PortId port, Bytes size) const;
   void find_window(Path& path) const;
   const Path* known_between_switches(NodeId source, NodeId destination);
@@ -85,10 +92,12 @@ class PathFinder {
   };
   void route(const FlowKey& key);
 
+  const Topology& topology_;
   FlowOptions options_;
   Router router_;
-  std::unique_ptr<Detour> detour_;  // where links are avoided
-  ConnectionTable drawn_;           // with fresh_ports: source ports used
+  std::vector<HopTimes> hop_times_;  // by class of links
+  std::unique_ptr<Detour> detour_;   // where links are avoided
+  ConnectionTable drawn_;            // with fresh_ports: source ports used
   Path path_;
   Route route_;
   // Of sprayed routes over the fabric: one for each pair of switches and kinds of the ports at its

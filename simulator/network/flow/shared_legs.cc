@@ -1,10 +1,10 @@
 #include "simulator/network/flow/shared_legs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
+#include "simulator/network/flow/whole_ps.h"
 
 namespace lockstep {
 namespace {
@@ -106,12 +106,8 @@ bool SharedLegs::settle(Time now) {
   if (changed_.empty()) {
     return true;
   }
-  for (const std::int32_t port : changed_) {
-    measure(port);
-  }
   bool few = true;
-  for (bool more = join_without_bottleneck(changed_); more && few;
-       more = join_without_bottleneck(where_)) {
+  for (bool more = join_over_changed(); more && few; more = join_after_fill()) {
     few = fill();
   }
   for (const std::int32_t port : changed_) {
@@ -145,20 +141,19 @@ void SharedLegs::join(std::int32_t leg) {
   }
 }
 
-/// Whether one of its ports is full with nothing faster on it: that of before, where nothing has
-/// changed.
-bool SharedLegs::has_bottleneck(std::int32_t leg) {
-  State& state = states_[index(leg)];
-  const double rate = state.next_rate;
-  if (rate == 0) {
+/// Whether the port that limited it does so still, as nothing has changed there.
+bool SharedLegs::keeps_bottleneck(const State& state) const {
+  if (state.next_rate == 0 || state.bottleneck < 0) {
     return false;  // it has just come
   }
-  if (state.bottleneck >= 0) {
-    const Port& before = ports_[index(state.bottleneck)];
-    if (!before.changed && !before.listed) {
-      return true;
-    }
-  }
+  const Port& before = ports_[index(state.bottleneck)];
+  return !before.changed && !before.listed;
+}
+
+/// Whether one of its ports is full with nothing faster on it.
+bool SharedLegs::find_bottleneck(std::int32_t leg) {
+  State& state = states_[index(leg)];
+  const double rate = state.next_rate;
   for (const std::int32_t number : ports(leg)) {
     const Port& port = ports_[index(number)];
     looks_ -= std::ssize(port.users);
@@ -184,19 +179,43 @@ void SharedLegs::measure(std::int32_t number) {
   }
 }
 
-/// Of what is under way over these ports; whether there is any. What is faster than those that a
-/// port limits has none, and of what is too much for a port nothing has.
-bool SharedLegs::join_without_bottleneck(const std::vector<std::int32_t>& ports) {
+/// Of what is under way over a port. What is faster than those that it limits has none, and of what
+/// is too much for it nothing has.
+void SharedLegs::join_without_bottleneck(const Port& port) {
+  const double most = most_with_bottleneck(port);
+  for (const std::int32_t user : port.users) {
+    const State& state = states_[index(user)];
+    if (!state.joined &&
+        (state.next_rate > most ||
+         !(keeps_bottleneck(state) || (state.next_rate > 0 && find_bottleneck(user))))) {
+      join(user);
+    }
+  }
+}
+
+double SharedLegs::most_with_bottleneck(const Port& port) {
+  return port.free < -port.capacity * kRateRounding ? 0 : port.level * (1 + kRateRounding);
+}
+
+/// Of what is under way over ports that have changed; whether there is any.
+bool SharedLegs::join_over_changed() {
+  for (const std::int32_t number : changed_) {
+    measure(number);
+  }
+  for (const std::int32_t number : changed_) {
+    join_without_bottleneck(ports_[index(number)]);
+  }
+  return !legs_.empty();
+}
+
+/// The same after fill(), over the ports of those that have new rates: what these have taken the
+/// bottleneck from is limited by one of the ports, or too fast for one.
+bool SharedLegs::join_after_fill() {
   const std::size_t before = legs_.size();
-  for (std::size_t i = 0, count = ports.size(); i < count; ++i) {  // where_ grows
-    const Port& port = ports_[index(ports[i])];
-    const double most =
-        port.free < -port.capacity * kRateRounding ? 0 : port.level * (1 + kRateRounding);
-    for (const std::int32_t user : port.users) {
-      const State& state = states_[index(user)];
-      if (!state.joined && (state.next_rate > most || !has_bottleneck(user))) {
-        join(user);
-      }
+  for (std::size_t i = 0, count = where_.size(); i < count; ++i) {  // where_ grows
+    const Port& port = ports_[index(where_[i])];
+    if (port.limits || port.fastest > most_with_bottleneck(port)) {
+      join_without_bottleneck(port);
     }
   }
   return legs_.size() > before;
@@ -210,10 +229,17 @@ bool SharedLegs::fill() {
     port.free = port.capacity;
     port.waiting = 0;
     port.level = kUnbounded;
+    port.fastest = 0;
+    port.limits = false;
     for (const std::int32_t user : port.users) {
-      State& state = states_[index(user)];
-      port.free -= state.joined ? 0 : state.next_rate;
-      port.waiting += state.joined ? 1 : 0;
+      const State& state = states_[index(user)];
+      if (state.joined) {
+        ++port.waiting;
+      } else {
+        port.free -= state.next_rate;
+        port.fastest = std::max(port.fastest, state.next_rate);
+        port.limits = port.limits || state.bottleneck == number;
+      }
     }
   }
   for (const std::int32_t leg : legs_) {
@@ -262,11 +288,8 @@ void SharedLegs::take_rate(std::int32_t leg, double rate, Time now) {
   state.left = left(leg, now);
   state.since = now;
   state.rate = rate;
-  constexpr double kTie = 1e-3;       // ps, what rounding may add up to
-  constexpr double kLatest = 9.2e18;  // beyond it the sum says so
-  const double ahead = state.left / rate * kPicoseconds - kTie;
-  const double whole = std::ceil(std::clamp(ahead, 0.0, kLatest));
-  ends_.set(leg, now + Time::ps(static_cast<std::int64_t>(whole)));
+  constexpr double kTie = 1e-3;  // ps, what rounding may add up to
+  ends_.set(leg, now + first_whole_ps(state.left / rate * kPicoseconds - kTie));
 }
 
 }  // namespace lockstep

@@ -44,6 +44,8 @@ class SharedLegs {
   /// After all that happens now: rates change. False if that has cost too much so far; then the
   /// caller is to take all that is under way elsewhere.
   bool settle(Time now);
+  /// Whether nothing has come, gone or changed since.
+  bool is_settled() const { return changed_.empty(); }
   /// When the next one ends; Time::max() where nothing is under way. PRECONDITION: settled.
   Time next() const { return ends_.first(); }
   /// Adds those that end now. What they were stays readable until the next start; the others keep
@@ -91,15 +93,21 @@ class SharedLegs {
     double free = 0;           ///< of the capacity; less than nothing where too much is used
     std::int32_t waiting = 0;  ///< users without a rate
     double level = 0;          ///< of those that it limits, else unbounded
+    double fastest = 0;        ///< of users that keep their rates
+    bool limits = false;       ///< one of those
   };
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   void end(std::int32_t leg);
   void note(std::int32_t port);
   void join(std::int32_t leg);
-  bool has_bottleneck(std::int32_t leg);
+  bool keeps_bottleneck(const State& state) const;
+  bool find_bottleneck(std::int32_t leg);
   void measure(std::int32_t port);
-  bool join_without_bottleneck(const std::vector<std::int32_t>& ports);
+  static double most_with_bottleneck(const Port& port);
+  void join_without_bottleneck(const Port& port);
+  bool join_over_changed();
+  bool join_after_fill();
   bool fill();
   void take_rate(std::int32_t leg, double rate, Time now);
 

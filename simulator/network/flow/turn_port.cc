@@ -15,6 +15,7 @@ void TurnPort::start(std::int32_t transfer, const LegLoad& load, Time now) {
     serve_until(now);
   }
   senders_.push_back({transfer, load.packets, load.last});
+  find_first();
 }
 
 /// The sender whose turn it is begins with its next packet.
@@ -25,56 +26,92 @@ void TurnPort::serve() {
   --sender.left;
 }
 
-/// All packets that begin before now: whole rounds while nobody comes to a last packet, then one by
-/// one.
+/// All packets that begin before now: whole rounds while nobody comes to a last packet, what is
+/// left of a round, and where somebody may come to a last packet one by one.
 void TurnPort::serve_until(Time now) {
   if (busy_ >= now) {
     return;
   }
-  const std::int64_t least = std::ranges::min(senders_, {}, &Sender::left).left;
-  const Time round = packet_ * std::ssize(senders_);
-  const std::int64_t rounds = std::min(least - 1, (now - busy_).count_ps() / round.count_ps());
-  if (rounds > 0) {
-    busy_ += round * rounds;
-    for (Sender& sender : senders_) {
-      sender.left -= rounds;
-    }
+  std::int64_t least = senders_.front().left;
+  for (const Sender& sender : senders_) {
+    least = std::min(least, sender.left);
+  }
+  const std::int64_t count = std::ssize(senders_);
+  const std::int64_t ended = (now - busy_).count_ps() / packet_.count_ps();
+  const std::int64_t begun = ended + (busy_ + packet_ * ended < now ? 1 : 0);
+  const std::int64_t rounds = std::min(least - 1, ended / count);
+  busy_ += packet_ * (rounds * count);
+  for (Sender& sender : senders_) {
+    sender.left -= rounds;
+  }
+  if (rounds < least - 1) {
+    serve_full(begun - rounds * count);
   }
   while (busy_ < now) {
     serve();
   }
 }
 
-/// That is the first in turn of those with the fewest packets.
-Time TurnPort::first_end() const {
+/// So many more packets, less than a round, all of them full.
+void TurnPort::serve_full(std::int64_t packets) {
+  busy_ += packet_ * packets;
+  for (; packets > 0; --packets) {
+    turn_ = turn_ < senders_.size() ? turn_ : 0;
+    --senders_[turn_++].left;
+  }
+}
+
+/// The first in turn of those with the fewest packets.
+void TurnPort::find_first() {
   const std::size_t count = senders_.size();
   const std::size_t turn = turn_ < count ? turn_ : 0;
-  std::size_t first = turn;
-  std::size_t before = 0;
-  for (std::size_t i = 1; i < count; ++i) {
-    const std::size_t place = turn + i < count ? turn + i : turn + i - count;
-    if (senders_[place].left < senders_[first].left) {
-      first = place;
-      before = i;
-    }
+  std::size_t place = turn;
+  std::int64_t least = senders_[turn].left;
+  const auto look = [&](std::size_t i) {
+    const std::int64_t left = senders_[i].left;
+    place = left < least ? i : place;
+    least = std::min(left, least);
+  };
+  for (std::size_t i = turn + 1; i < count; ++i) {
+    look(i);
   }
-  const Sender& sender = senders_[first];
+  for (std::size_t i = 0; i < turn; ++i) {
+    look(i);
+  }
+  first_ = {place, place >= turn ? place - turn : place + count - turn};
+}
+
+Time TurnPort::first_end() const {
+  const Sender& sender = senders_[first_.place];
   if (sender.left == 0) {
     return busy_;  // its last packet is leaving
   }
   const std::int64_t packets =
-      (sender.left - 1) * static_cast<std::int64_t>(count) + static_cast<std::int64_t>(before);
+      (sender.left - 1) * std::ssize(senders_) + static_cast<std::int64_t>(first_.before);
   return busy_ + packet_ * packets + sender.last;
 }
 
 std::int32_t TurnPort::end_first(Time now) {
-  serve_until(now);
-  const auto gone = std::ranges::find(senders_, std::int64_t{0}, &Sender::left);
-  LOCKSTEP_CHECK(gone != senders_.end() && busy_ == now, "a last packet has left");
-  const std::int32_t transfer = gone->transfer;
-  const auto place = static_cast<std::size_t>(gone - senders_.begin());
-  senders_.erase(gone);
-  turn_ -= place < turn_ ? 1 : 0;
+  const First gone = first_;
+  LOCKSTEP_CHECK(first_end() == now, "a last packet has left");
+  const std::int32_t transfer = senders_[gone.place].transfer;
+  const std::int64_t left = senders_[gone.place].left;
+  if (left > 0) {  // whole rounds, and of the last one those before it and itself
+    for (Sender& sender : senders_) {
+      sender.left -= left - 1;
+    }
+    const std::size_t turn = turn_ < senders_.size() ? turn_ : 0;
+    for (std::size_t i = 0; i < gone.before; ++i) {
+      --senders_[turn + i < senders_.size() ? turn + i : turn + i - senders_.size()].left;
+    }
+    turn_ = gone.place + 1;
+    busy_ = now;
+  }
+  senders_.erase(senders_.begin() + static_cast<std::ptrdiff_t>(gone.place));
+  turn_ -= gone.place < turn_ ? 1 : 0;
+  if (!senders_.empty()) {
+    find_first();
+  }
   return transfer;
 }
 
@@ -90,6 +127,7 @@ void TurnPort::stretch(double factor, Time now) {
   for (Sender& sender : senders_) {
     sender.last = stretched(sender.last);
   }
+  find_first();
 }
 
 }  // namespace lockstep

@@ -51,13 +51,20 @@ class TurnPort {
     std::int64_t left;  ///< packets that have not begun to leave
     Time last;
   };
+  struct First {
+    std::size_t place;   ///< in senders_
+    std::size_t before;  ///< who come before it in a round
+  };
+  void find_first();
   void serve();
+  void serve_full(std::int64_t packets);
   void serve_until(Time now);
 
   Time packet_;
   Time busy_;             // until then with what is leaving
   std::size_t turn_ = 0;  // who is next; the number of senders: who comes, else the first
   std::vector<Sender> senders_;
+  First first_{};  // to end; where there are senders
 };
 
 }  // namespace lockstep
