@@ -444,7 +444,9 @@ Time CollectiveRuns::memory_time(Run& run, const Slot& slot, bool forwards) cons
 /// Moments at which no rank finishes concern nobody else, unless somebody counts them or asks in
 /// between.
 Time CollectiveRuns::advance(Time limit) {
-  const bool alone = !paced_ && !options_.limits.stop && options_.limits.most_work == 0;
+  const ReplayLimits& limits = options_.limits;
+  const bool alone =
+      !paced_ && !limits.stop && limits.most_work == 0 && limits.latest == Time::max();
   events_.clear();
   Time now = network_.advance(limit, events_);
   for (; alone && now < limit && happened() && nobody_finishes(); ++passed_) {
