@@ -33,7 +33,8 @@ constexpr double kFrontSlower = 1.5;  ///< than the best; beyond, the front has 
 constexpr double kPromising = 1.1;  ///< of the least floor: among those the first replay is chosen
 constexpr std::int64_t kShare = 2;  ///< part of the effort that a replay has, beside a best
 constexpr int kPromisingTries = 8;
-constexpr std::size_t kAhead = 8;  ///< leaves that are measured against the same best
+constexpr std::size_t kAhead = 8;    ///< leaves that are measured against the same best
+constexpr double kShortest = 1e-12;  ///< limit of a step, also where the best's energy leaves none
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 /// A node or a leaf that waits.
@@ -131,7 +132,7 @@ class Search {
   /// Until it is slower than the best; where it needs less memory, until the front has no use for
   /// it.
   PriceLimits limits_of(const JobPlan& plan) const {
-    double enough_s = longest_step_s(problem_, plan, best_value());
+    double enough_s = std::max(longest_step_s(problem_, plan, best_value()), kShortest);
     if (best_ != nullptr && saves_memory(plan, best_->memory)) {
       enough_s = std::max(enough_s, kFrontSlower * best_->step.step_s);
     }
@@ -533,42 +534,6 @@ class Search {
 };
 
 }  // namespace
-
-double objective_value(const JobProblem& problem, const JobPlan& plan) {
-  const auto gpus = static_cast<double>(plan.job.gpus);
-  const double step = plan.step_s();
-  switch (problem.objective) {
-    case PlanObjective::kTime:
-      return step;
-    case PlanObjective::kCost:
-      return step * gpus * problem.rates.usd_per_hour / 3600;
-    case PlanObjective::kEnergy: {
-      return gpus * (problem.rates.idle_watts * step +
-                     (problem.rates.busy_watts - problem.rates.idle_watts) * plan.floor.compute_s);
-    }
-    case PlanObjective::kMemory:
-      return static_cast<double>(plan.memory.count());
-  }
-  return step;
-}
-
-double longest_step_s(const JobProblem& problem, const JobPlan& plan, double value) {
-  const auto gpus = static_cast<double>(plan.job.gpus);
-  const GpuRates& rates = problem.rates;
-  switch (problem.objective) {
-    case PlanObjective::kTime:
-      return value;
-    case PlanObjective::kCost:
-      return value / (gpus * rates.usd_per_hour / 3600);
-    case PlanObjective::kEnergy: {
-      const double busy = (rates.busy_watts - rates.idle_watts) * plan.floor.compute_s;
-      return rates.idle_watts > 0 ? (value / gpus - busy) / rates.idle_watts : kForEver;
-    }
-    case PlanObjective::kMemory:
-      return kForEver;
-  }
-  return kForEver;
-}
 
 JobSearchResult search_jobs(const JobProblem& problem, const PriceJob& price,
                             const std::function<void(std::int64_t)>& progress) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/sanitized.h"
+
 namespace lockstep::goodput_test {
 namespace {
 
@@ -156,7 +158,7 @@ TEST(Goodput, RoundingLosesNoSteps) {
   run.checkpoint_s = 0.3;
   run.restart_s = 30.1;
   run.mtbf_s = 1000;
-  const LongRunResult result = play_many(run, 3, 40, 2);
+  const LongRunResult result = play_many(run, 3, testing::cases_of(40), 2);
   const double expected = 70 / expected_segment_s({1000, 0.3, 30.1}, 70);
   EXPECT_NEAR(result.goodput.mean, expected, 3 * result.goodput.half_width);
 }
@@ -201,7 +203,7 @@ TEST(Goodput, FailuresAreBoundedFromAbove) {
     for (const double mtbf : {10.0, 1e4, 1e6}) {
       run.shape = shape;
       run.mtbf_s = mtbf;
-      const Estimate failures = play_many(run, 1, 200, 2).failures;
+      const Estimate failures = play_many(run, 1, testing::cases_of(200), 2).failures;
       EXPECT_LE(failures.mean, most_failures(run) + 2 * failures.half_width) << shape << mtbf;
     }
   }
