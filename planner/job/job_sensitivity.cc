@@ -192,7 +192,7 @@ class Rivals {
                        : std::max(likely_above(plan),
                                   std::max(choice_s_, plan.beyond_s) / plan.floor.step_s);
   }
-  double value(const JobPlan& plan, StepFloor floor) const {
+  double value(const JobPlan& plan, const StepFloor& floor) const {
     JobPlan other = plan;
     other.priced = false;
     other.floor = floor;
