@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -95,14 +94,6 @@ std::string header(const JobProblem& problem) {
   text += problem.rates.usd_per_hour > 0 ? fmt::format(" {:>9}", "USD") : "";
   text += problem.rates.busy_watts > 0 ? fmt::format(" {:>9}", "MJ") : "";
   return text + "  plan\n";
-}
-
-/// Those whose replay was given up.
-std::vector<JobPlan> beaten_plans(const JobSearchResult& result) {
-  std::vector<JobPlan> beaten;
-  std::ranges::copy_if(result.next, std::back_inserter(beaten),
-                       [](const JobPlan& plan) { return plan.beyond_s > 0; });
-  return beaten;
 }
 
 std::string gap_text(const JobPlanReport& report, const JobProblem& problem) {
@@ -204,11 +195,11 @@ const JobPlan* runner_up(const JobSearchResult& result) {
 std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem) {
   const JobSearchResult& result = report.result;
   const JobPlan& best = result.plans.front();
-  std::string text =
-      fmt::format("{} on {} GPUs of {}: {} cuts, {} plans looked at, {} fit {}, {} replayed{}\n",
-                  report.model, best.job.gpus, report.topology, result.nodes, result.leaves,
-                  result.fitting, to_text(problem.memory_limit), result.replays,
-                  result.beaten == 0 ? "" : fmt::format(", {} given up as slower", result.beaten));
+  std::string text = fmt::format(
+      "{} on {} GPUs of {}: {} cuts, {} plans looked at, {} fit {}, {} replayed{}\n", report.model,
+      best.job.gpus, report.topology, result.nodes, result.leaves, result.fitting,
+      to_text(problem.memory_limit), result.replays,
+      result.beaten.empty() ? "" : fmt::format(", {} given up as slower", result.beaten.size()));
   text +=
       fmt::format("best: {}\n  {}{} a step, {:.4g} tokens/s; {} of memory\n", plan_text(best.job),
                   best.priced ? "" : "not replayed; at least ", time_text(best.step_s()),
@@ -228,8 +219,8 @@ std::string job_plan_text(const JobPlanReport& report, const JobProblem& problem
   for (std::size_t i = 0; i < std::min(kListed, result.plans.size()); ++i) {
     text += row(problem, result.plans[i]);
   }
-  for (const JobPlan& plan : beaten_plans(result)) {
-    text += row(problem, plan);
+  for (std::size_t i = 0; i < std::min(kListed, result.beaten.size()); ++i) {
+    text += row(problem, result.beaten[i]);
   }
   if (const JobPlan* other = runner_up(result); other != nullptr) {
     text += why_text(best, *other);
@@ -356,7 +347,7 @@ Json job_plan_json(const JobPlanReport& report, const JobProblem& problem) {
           {"simulate", report.words},
           {"front", plans_json(result.front, problem)},
           {"plans", plans_json(result.plans, problem)},
-          {"beaten", plans_json(beaten_plans(result), problem)},
+          {"beaten", plans_json(result.beaten, problem)},
           {"runner_up", other == nullptr ? Json() : plan_json(*other, problem)},
           {"neighbours", std::move(neighbours_list)},
           {"tipping_points", std::move(tipping)},

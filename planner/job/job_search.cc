@@ -288,8 +288,7 @@ class Search {
     if (!price.step) {
       if (price.beyond_s > 0) {
         plan.beyond_s = price.beyond_s;
-        ++result_.beaten;
-        rest_.push_back(id);
+        result_.beaten.push_back(plan);
         return false;
       }
       refused_[place_of(plan.job)].push_back(size_of(plan.job));
@@ -487,6 +486,7 @@ class Search {
       result_.plans.push_back(*std::ranges::min_element(result_.next, better));
       result_.front = result_.plans;
     }
+    std::ranges::stable_sort(result_.beaten, better);
     for (std::vector<JobPlan>* list : {&result_.next, &result_.misses}) {
       std::ranges::stable_sort(*list, better);
       list->resize(std::min(list->size(), kKept));

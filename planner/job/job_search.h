@@ -80,15 +80,13 @@ struct JobSearchResult {
   /// Priced ones, best first. Where none could be: the one with the least bound, without a price.
   std::vector<JobPlan> plans;
   std::vector<JobPlan> front;   ///< of those: none is better in both time and memory
-  std::vector<JobPlan> next;    ///< the best not priced, by their bound
+  std::vector<JobPlan> beaten;  ///< not priced: their replay was given up as slower, best first
+  std::vector<JobPlan> next;    ///< the best not replayed, by their bound
   std::vector<JobPlan> misses;  ///< would be fast but do not fit, by their bound
   double bound = 0;             ///< no plan of the space is better than this, in the objective
   bool proven = false;          ///< the best plan is the best of the space
   bool stopped = false;         ///< by JobProblem::stop or a StopSignal
   std::int64_t nodes = 0, leaves = 0, fitting = 0, replays = 0, work = 0;
-  /// Replays that were given up where they had taken longer than the best. Their plans are in
-  /// `next`.
-  std::int64_t beaten = 0;
   /// Plans that would have been replayed but are too large for it; their closed form bounds them.
   std::int64_t too_large = 0;
   LeftOut left_out;

@@ -163,6 +163,7 @@ class Rivals {
         replayed_.push_back(plan);
       }
     }
+    std::ranges::for_each(result.beaten, [&](const JobPlan& plan) { add(plan); });
     std::set<std::array<std::int64_t, 6>> shapes;
     for (const JobPlan& plan : result.next) {
       const Job& j = plan.job;

@@ -13,9 +13,6 @@
 namespace lockstep {
 namespace {
 
-/// Bytes of schedules above which those that no run uses are dropped.
-constexpr std::size_t kPreparedBudget = std::size_t{256} << 20;
-
 /// Steps after which a ring over servers of 1, 2, 4 or 8 GPUs stands as before: each piece has
 /// crossed as many links between servers as every other.
 constexpr std::int32_t kPhase = 8;
@@ -23,33 +20,6 @@ constexpr std::int32_t kPhase = 8;
 /// Of a slot, or of a separate flow by the number of its connection.
 constexpr std::uint64_t tag_of(std::int32_t run, std::uint32_t number) {
   return (static_cast<std::uint64_t>(run) << 32) | number;
-}
-
-/// Turns per-slot counts (stored one slot up) into CSR begins and returns the cursor to fill with.
-std::vector<std::int32_t> to_begins(std::vector<std::int32_t>& counts) {
-  for (std::size_t i = 1; i < counts.size(); ++i) {
-    counts[i] += counts[i - 1];
-  }
-  return {counts.begin(), counts.end() - 1};
-}
-
-/// Of all slots, where these have equally many transfers, else 0.
-std::int32_t steps_of(const Schedule& schedule) {
-  const auto is_first = [&](const Slot& slot) {
-    return slot.count == schedule.slots.front().count;
-  };
-  return !schedule.slots.empty() && std::ranges::all_of(schedule.slots, is_first)
-             ? schedule.slots.front().count
-             : 0;
-}
-
-/// What each transfer puts on the wire, where that is the same for all, else -1.
-Bytes bytes_of_each(const Schedule& schedule) {
-  const auto is_first = [&](const Slot& slot) { return slot.run == schedule.slots.front().run; };
-  const bool same = !schedule.slots.empty() && schedule.chunk_sizes.empty() &&
-                    schedule.nvswitch_percent == 100 &&
-                    std::ranges::all_of(schedule.slots, is_first);
-  return same ? schedule.bytes(schedule.slots.front(), 0) : Bytes(-1);
 }
 
 }  // namespace
@@ -71,17 +41,12 @@ CollectiveRuns::CollectiveRuns(const RankPrograms& work, const std::vector<NodeI
       node_of_rank_(node_of_rank),
       topology_(topology),
       adjacency_(topology),
-      fabrics_(topology),
       network_(network),
-      schedules_(schedules),
+      schedules_(work, node_of_rank, topology, schedules, options),
       options_(options),
       finished_(std::move(finished)),
       early_(std::move(early)),
-      paced_(std::move(paced)) {
-  for (const CommFamily& family : work.families) {
-    shape_of_group_.emplace_back(family.groups().size(), -1);
-  }
-}
+      paced_(std::move(paced)) {}
 
 CollectiveRuns::Key CollectiveRuns::key_of(std::int32_t rank, const ProgramOp& op) const {
   if (op.family < 0) {
@@ -114,97 +79,7 @@ std::vector<std::int32_t> CollectiveRuns::members_of(const Key& key) const {
 }
 
 std::shared_ptr<const Schedule> CollectiveRuns::schedule_of(const Key& key, const ProgramOp& op) {
-  return prepare(op, shape_of(key, members_of(key)))->schedule;
-}
-
-std::int32_t CollectiveRuns::shape_of(const Key& key, const std::vector<std::int32_t>& members) {
-  std::int32_t* known = key.family < 0 ? nullptr
-                                       : &shape_of_group_[static_cast<std::size_t>(key.family)]
-                                                         [static_cast<std::size_t>(key.group)];
-  if (known != nullptr && *known >= 0) {
-    return *known;
-  }
-  std::vector<std::int32_t> servers;
-  servers.reserve(members.size());
-  for (const std::int32_t rank : members) {
-    const NodeId node = node_of_rank_[static_cast<std::size_t>(rank)];
-    servers.push_back(topology_.nodes[node.index()].server);
-  }
-  const auto next = static_cast<std::int32_t>(shapes_.size());
-  const std::int32_t shape = shapes_.try_emplace(fabrics_.shape_of(servers), next).first->second;
-  if (known != nullptr) {
-    *known = shape;
-  }
-  return shape;
-}
-
-std::size_t CollectiveRuns::Prepared::memory_bytes() const {
-  return schedule->memory_bytes() + (waiter.size() + waiter_begin.size() + from.size()) * 4 +
-         shares.size() * 8;
-}
-
-std::shared_ptr<CollectiveRuns::Prepared> CollectiveRuns::prepare(const ProgramOp& op,
-                                                                  std::int32_t shape) {
-  const bool tensor = options_.tensor_schedules && op.family >= 0 &&
-                      work_.families[static_cast<std::size_t>(op.family)].kind() == GroupKind::kTp;
-  std::shared_ptr<Prepared>& known = prepared_[{op.comm, op.bytes, shape, tensor}];
-  if (known) {
-    return known;
-  }
-  const GroupShape& group = std::ranges::find_if(shapes_, [&](const auto& entry) {
-                              return entry.second == shape;
-                            })->first;
-  known = std::make_shared<Prepared>();
-  std::shared_ptr<Prepared> result = known;
-  Prepared& prepared = *result;
-  prepared.schedule = (tensor ? options_.tensor_schedules : schedules_)(op.comm, op.bytes, group);
-  const Schedule& schedule = *prepared.schedule;
-  const std::size_t count = schedule.slots.size();
-  LOCKSTEP_CHECK(schedule.ranks == group.ranks, "a schedule is built for the group's size");
-  prepared.steps = steps_of(schedule);
-  prepared.bytes_each = bytes_of_each(schedule);
-  prepared.shares.assign(static_cast<std::size_t>(schedule.ranks), 0);
-  prepared.waiter_begin.assign(count + 1, 0);
-  prepared.from_begin.assign(static_cast<std::size_t>(schedule.places()) + 1, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Slot& slot = schedule.slots[i];
-    for (const std::int32_t place : {slot.source, slot.destination}) {
-      if (place < schedule.ranks) {
-        prepared.shares[static_cast<std::size_t>(place)] += slot.count;
-      }
-    }
-    for (const SlotWait& wait : schedule.waits(i)) {
-      ++prepared.waiter_begin[static_cast<std::size_t>(wait.slot) + 1];
-    }
-    ++prepared.from_begin[static_cast<std::size_t>(slot.source) + 1];
-  }
-  std::vector<std::int32_t> next_waiter = to_begins(prepared.waiter_begin);
-  std::vector<std::int32_t> next_from = to_begins(prepared.from_begin);
-  prepared.waiter.resize(schedule.wait.size());
-  prepared.from.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto index = static_cast<std::int32_t>(i);
-    for (const SlotWait& wait : schedule.waits(i)) {
-      prepared
-          .waiter[static_cast<std::size_t>(next_waiter[static_cast<std::size_t>(wait.slot)]++)] =
-          index;
-    }
-    const auto source = static_cast<std::size_t>(schedule.slots[i].source);
-    prepared.from[static_cast<std::size_t>(next_from[source]++)] = index;
-  }
-  prepared_bytes_ += prepared.memory_bytes();
-  if (prepared_bytes_ > kPreparedBudget) {
-    forget_unused();
-  }
-  return result;
-}
-
-void CollectiveRuns::forget_unused() {
-  std::erase_if(prepared_, [](const auto& entry) { return entry.second.use_count() == 1; });
-  prepared_bytes_ = 0;
-  for (const auto& [key, prepared] : prepared_) {
-    prepared_bytes_ += prepared->memory_bytes();
-  }
+  return schedules_.of(op, key.family, key.group, members_of(key))->schedule;
 }
 
 NodeId CollectiveRuns::node_of(const Schedule& schedule, const std::vector<std::int32_t>& members,
@@ -297,7 +172,7 @@ std::int32_t CollectiveRuns::open_run(const Key& key, const ProgramOp& op) {
     run.members = &work_.families[static_cast<std::size_t>(key.family)]
                        .groups()[static_cast<std::size_t>(key.group)];
   }
-  run.prepared = prepare(op, shape_of(key, *run.members));
+  run.prepared = schedules_.of(op, key.family, key.group, *run.members);
   run.op.assign(run.members->size(), -1);
   run.shares = run.prepared->shares;
   make_uneven(run, op);
@@ -361,7 +236,7 @@ void CollectiveRuns::enter(std::int32_t rank, std::int32_t op_index, Time now) {
 
 /// Starts what a place may send: what waits for nothing, and whose data came before it entered.
 void CollectiveRuns::start_from(std::int32_t run_index, std::int32_t place, Time now) {
-  const Prepared& prepared = *runs_[static_cast<std::size_t>(run_index)]->prepared;
+  const PreparedSchedule& prepared = *runs_[static_cast<std::size_t>(run_index)]->prepared;
   const auto begin = static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place)]);
   const auto end =
       static_cast<std::size_t>(prepared.from_begin[static_cast<std::size_t>(place) + 1]);
@@ -486,7 +361,7 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
   const auto run_index = static_cast<std::int32_t>(event.tag >> 32);
   const auto number = static_cast<std::uint32_t>(event.tag);
   Run& run = *runs_[static_cast<std::size_t>(run_index)];
-  const Prepared& prepared = *run.prepared;
+  const PreparedSchedule& prepared = *run.prepared;
   const auto slots = static_cast<std::uint32_t>(run.slots.size());
   const bool is_separate = prepared.schedule->separate_flows;
   const std::uint32_t i = is_separate ? number % slots : number;
@@ -530,7 +405,7 @@ void CollectiveRuns::handle(const NetworkEvent& event, Time now) {
 
 /// Asks whether the rest may be taken at the pace so far.
 void CollectiveRuns::leave_out(Run& run) {
-  const Prepared& prepared = *run.prepared;
+  const PreparedSchedule& prepared = *run.prepared;
   const std::int32_t begun = std::ranges::max(run.slots, {}, &SlotState::started).started;
   const std::int32_t left = prepared.steps - begun;
   const std::int32_t whole = (left - 1) / kPhase * kPhase;

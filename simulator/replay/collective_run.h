@@ -2,20 +2,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "simulator/collectives/algorithm.h"
 #include "simulator/network/network_engine.h"
 #include "simulator/replay/communication.h"
-#include "simulator/replay/fabric_of.h"
+#include "simulator/replay/prepared_schedules.h"
 #include "simulator/replay/replay.h"
 #include "simulator/replay/steady_pace.h"
 
@@ -76,20 +73,6 @@ class CollectiveRuns final : public Communication {
                  std::int32_t place) const;
 
  private:
-  /// A schedule with what running it needs, made once for all groups of a shape.
-  struct Prepared {
-    std::shared_ptr<const Schedule> schedule;
-    std::vector<std::int32_t> waiter_begin, waiter;  // per slot: the slots that wait for it
-    std::vector<std::int32_t> from_begin, from;      // per place: the slots that it sends on
-    std::vector<std::int64_t> shares;                // per rank: transfers to it and from it
-    std::int32_t steps = 0;  ///< of all slots, where these have equally many transfers, else 0
-    Bytes bytes_each;  ///< what each transfer puts on the wire, where all do the same, else -1
-    /// Of each group or pair (Key without its sequence): one a slot; or one a transfer of each,
-    /// numbered as by Schedule::connections_of_slot().
-    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<ConnectionId>>
-        connections;
-    std::size_t memory_bytes() const;
-  };
   struct SlotState {
     std::int32_t started = 0, delivered = 0;  // transfers, the first ones
     /// Before which the next transfer does not start: of a connection that of the one before it;
@@ -102,7 +85,7 @@ class CollectiveRuns final : public Communication {
     bool adding = false;
   };
   struct Run {
-    std::shared_ptr<Prepared> prepared;
+    std::shared_ptr<PreparedSchedule> prepared;
     std::optional<Schedule> uneven;  // where ranks receive unequal parts: the same with sizes
     const std::vector<std::int32_t>* members = nullptr;
     std::vector<std::int32_t> pair;  // storage of `members` for send/receive
@@ -127,9 +110,6 @@ class CollectiveRuns final : public Communication {
   };
 
   std::int32_t open_run(const Key& key, const ProgramOp& op);
-  std::int32_t shape_of(const Key& key, const std::vector<std::int32_t>& members);
-  std::shared_ptr<Prepared> prepare(const ProgramOp& op, std::int32_t shape);
-  void forget_unused();
   bool has_connection_each(const Schedule& schedule) const;
   bool queues(const Schedule& schedule) const;
   void connect(Run& run, std::size_t connections);
@@ -148,9 +128,8 @@ class CollectiveRuns final : public Communication {
   const std::vector<NodeId>& node_of_rank_;
   const Topology& topology_;
   const Adjacency adjacency_;
-  const ServerFabrics fabrics_;
   NetworkEngine& network_;
-  const ScheduleSource& schedules_;
+  PreparedSchedules schedules_;
   const ReplayOptions& options_;
   Finished finished_;
   Early early_;
@@ -158,12 +137,7 @@ class CollectiveRuns final : public Communication {
   std::vector<NetworkEvent> events_;  // of this moment
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::int32_t> free_;
-  std::unordered_map<Key, std::int32_t, KeyHash> open_;    // never iterated
-  std::map<GroupShape, std::int32_t> shapes_;              // of groups, numbered
-  std::vector<std::vector<std::int32_t>> shape_of_group_;  // by family and group; -1 unknown
-  std::map<std::tuple<CommType, Bytes, std::int32_t, bool>, std::shared_ptr<Prepared>>
-      prepared_;  // by shape, and whether of a TP group that has schedules of its own
-  std::size_t prepared_bytes_ = 0;
+  std::unordered_map<Key, std::int32_t, KeyHash> open_;  // never iterated
   std::int64_t transfers_ = 0;
   std::int64_t passed_ = 0;
 };

@@ -6,6 +6,17 @@
 #include "simulator/replay/switch_node.h"
 
 namespace lockstep {
+namespace {
+
+/// One of each slot.
+void add_slots(const StepUnit& unit, Ways& ways) {
+  for (const Slot& slot : unit.schedule->slots) {
+    ways.add({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
+              slot.channel});
+  }
+}
+
+}  // namespace
 
 StepUnits::StepUnits(const StepPlace& place)
     : place_(place), adjacency_(place.topology), fabrics_(place.topology) {}
@@ -13,10 +24,7 @@ StepUnits::StepUnits(const StepPlace& place)
 std::vector<Way> StepUnits::each_way() const {
   Ways ways;
   for (const StepUnit& unit : units_) {
-    for (const Slot& slot : unit.schedule->slots) {
-      ways.add({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
-                slot.channel});
-    }
+    add_slots(unit, ways);
   }
   return ways.each();
 }
@@ -25,10 +33,7 @@ Ways StepUnits::ways() const {
   Ways ways;
   for (const StepUnit& unit : units_) {
     const std::vector<Slot>& slots = unit.schedule->slots;
-    for (const Slot& slot : slots) {
-      ways.add({unit.setting.nodes[at(slot.source)], unit.setting.nodes[at(slot.destination)],
-                slot.channel});
-    }
+    add_slots(unit, ways);
     for (std::int32_t k = 1; k < unit.schedule->connections_of_slot(); ++k) {
       for (std::size_t i = 0; i < slots.size(); ++i) {
         ways.add_like(ways.of().size() - slots.size());

@@ -37,7 +37,7 @@ class StepUnits {
   const std::vector<StepUnit>& units() const { return units_; }
   /// Of all connections, in their units' order.
   Ways ways() const;
-  /// Those of each(): O(slots).
+  /// Each of them once, without the list of all. O(slots).
   std::vector<Way> each_way() const;
 
   /// Appends a rank's unit if it is new, and gives its number, or -1 where the rank is alone. False
